@@ -76,9 +76,6 @@ export class UsualTime {
   }
 }
 
-/** The patience of a route; `firmMs` is Infinity if callers left at ages too different for a time limit. */
-type Waiting = { readonly ms: number; readonly firmMs: number };
-
 /** Learns how long callers wait: as their deadlines and the route's timeout say, or until many of them disconnected. */
 export class Patience {
   /** How long the callers of requests wait, in ms; Infinity without a deadline and a timeout. */
@@ -93,9 +90,9 @@ export class Patience {
 
   /**
    * @param outcomes number of recent requests: a tenth of them, from 5 to 15, must be abandoned for ages to count
-   * @returns Infinity if nobody has a deadline, and nobody disconnects
+   * @returns Infinity without deadlines and disconnects; `firmMs` also if clients left at very different ages
    */
-  of(nowMs: number, outcomes: number): Waiting {
+  of(nowMs: number, outcomes: number): { readonly ms: number; readonly firmMs: number } {
     const recent = this.#ages.filter(({ atMs }) => nowMs - atMs < RECENT_MS).map(({ ms }) => ms).sort((a, b) => a - b);
     const ms = this.stated.ms < MAX_TIMEOUT_MS ? this.stated.ms : Infinity;
     if (recent.length < Math.max(MIN_AGES, Math.min(MAX_AGES, 0.1 * outcomes))) return { ms, firmMs: ms };

@@ -234,7 +234,7 @@ export class RouteLimiter {
     } else if (!this.#isProven(nowMs, phase, episode)) return false;
     const { trial } = episode;
     const { missed, outcomes } = sumOf(this.#slots, nowMs, LATEST);
-    const change = this.isYielding ? 0.8 : trial === null && missed > LATE_ENOUGH * outcomes ? 0.95 : 1.04;
+    const change = this.isYielding ? 0.9 : trial === null && missed > LATE_ENOUGH * outcomes ? 0.95 : 1.04;
     episode.share = Math.min(1, Math.max(MIN_SHARE, episode.share * change));
     const ratePerMs = rateOf(this.#slots, nowMs, Math.min(3000, Math.max(500, 3 * usualMs)));
     if (episode.ratePerMs === 0) episode.ratePerMs = ratePerMs;

@@ -116,7 +116,7 @@ export class Trial {
     this.#closed.shift();
     this.#cohorts += 1;
     if (Math.min(this.#low.done, this.#high.done) < ENOUGH) return undefined;
-    const [more, less] = this.#weigh();
+    const [more = 0, less = 0] = this.#weigh();
     if (more > SURE) return true;
     // Where routes wait for the same thing, the load of only one of them misleads.
     if (less < SURE_NOT && more <= (routes.size > 1 ? SURE_NOT : 0)) return false;
@@ -127,7 +127,7 @@ export class Trial {
    * How much likelier it is that times follow the load than that they do not, negative if it is less likely: for the
    * load of the route and for that of all routes, the higher one first.
    */
-  #weigh(): readonly [number, number] {
+  #weigh(): readonly number[] {
     const [low, high] = [this.#low.means, this.#high.means];
     const meanMs = (low.ms + high.ms) / 2;
     const longer = (high.ms - low.ms) / meanMs;
@@ -136,7 +136,6 @@ export class Trial {
       const larger = (2 * (more - less)) / (more + less);
       return larger <= 0 ? 0 : (larger * (longer - larger / 2)) / (doubt + (DRIFT * larger) ** 2 + 1e-6);
     };
-    const [own, shared] = [weigh(low.ahead, high.ahead), weigh(low.all, high.all)];
-    return [Math.max(own, shared), Math.min(own, shared)];
+    return [weigh(low.ahead, high.ahead), weigh(low.all, high.all)].sort((a, b) => b - a);
   }
 }
