@@ -106,7 +106,9 @@ test('it has the changes of the log level, and the profiles', async () => {
   const base = `${(await app.listen(LOOPBACK)).monitor?.url}/users`;
   await fetch(`${base}/log-level/?level=error&seconds=600`, { method: 'PUT' });
   await (await fetch(`${base}/profile/?cpu=1`, { method: 'POST' })).arrayBuffer();
-  expect(await (await fetch(`${base}/requests/`)).json()).toHaveProperty('events', [
+  const { events } = (await (await fetch(`${base}/requests/`)).json()) as { readonly events: { msg: string }[] };
+  // To end a profile may block the event loop, which is a warning of its own.
+  expect(events.filter(({ msg }) => msg !== 'event loop blocked')).toEqual([
     { at: ANY_TIME, level: 'warn', msg: 'log level changed', log_level: 'error', seconds: 600 },
     { at: ANY_TIME, level: 'warn', msg: 'CPU profiled', seconds: 1 },
   ]);
