@@ -20,13 +20,14 @@ function findFilesWith(tag: string): string[] {
 
 /**
  * What changes a process for the tests after it: replaced modules and clocks, hooks, flags. Spies, variables, globals
- * and listeners are taken back when their test ends. A process may emit a warning only once.
+ * and listeners are taken back when their test ends. A process may emit a warning only once. Its profiles and snapshots
+ * (`diagnostics`) have all that was loaded in it before.
  */
 const CHANGE = new RegExp(
   [
     String.raw`\bvi\.(?!(?:fn|spyOn|restoreAllMocks|(?:un)?stub\w+)\b)`,
     String.raw`process\.(?:emit|chdir|on\('warning')`, String.raw`process\.env\S* =`,
-    "node:(?:async_hooks|diagnostics_channel|v8)'", 'support/growth', String.raw`/explore\.js`,
+    "node:(?:async_hooks|diagnostics_channel|v8)'", 'support/growth', String.raw`/explore\.js`, 'diagnostics: true',
   ].join('|'),
 );
 /**
