@@ -34,7 +34,7 @@ const SCENARIOS = {
   'pool of connections': { kinds: ['pool'], capacity: 100, other: 0, atOnce: 2 },
   CPU: { kinds: ['cpu'], capacity: 190, other: 0, atOnce: 1 },
   'two hops': { kinds: ['pool', 'hop'], capacity: 100, other: 0, atOnce: 2 },
-  'three hops with retries': { kinds: ['pool', 'retrying', 'retrying'], capacity: 100, other: 0, atOnce: 2 },
+  'three hops with retries': { kinds: ['pool', 'retrying', 'retrying'], capacity: 100, other: 0, atOnce: 1 },
   'mixed routes': { kinds: ['mixed'], capacity: 100, other: 50, atOnce: 2 },
   priorities: { kinds: ['priorities'], capacity: 100, other: 40, atOnce: 2 },
 };
