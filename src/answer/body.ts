@@ -72,7 +72,7 @@ export class Body {
   /** The body as it arrives; fails with a 413 as soon as it exceeds the limit. Throws as {@link bytes} does. */
   stream(): Readable {
     if (this.#bytes !== undefined) return heard(Readable.from([this.#bytes], { objectMode: false }));
-    this.#begin((this.exchange.body?.length ?? 0) > 0);
+    this.#begin();
     this.#streamed = true;
     return limitStream(this.exchange, this.limitBytes);
   }
@@ -80,19 +80,18 @@ export class Body {
   /** Begins to read, unless that was done; returns the body itself if it is here already, which saves a wait. */
   #read(): Buffer<ArrayBuffer> | Promise<Buffer<ArrayBuffer>> {
     if (this.#bytes !== undefined) return this.#bytes;
-    // A chunked body may have no byte, and then it has no coding either.
-    this.#begin((this.exchange.body?.length ?? 0) > 0);
+    this.#begin();
     const arrived = takeArrived(this.exchange);
     this.#bytes = arrived === undefined ? collect(this.exchange, this.limitBytes) : Promise.resolve(arrived);
     return arrived ?? this.#bytes;
   }
 
-  /** @param hasBytes whether a body has a byte, or is refused as if it had */
-  #begin(hasBytes: boolean): void {
+  #begin(): void {
     if (this.#streamed) throw new TypeError('the body was taken as a stream already');
     const { body } = this.exchange;
     if (body === null) return;
-    const coded = hasBytes ? refuseCoding(this.exchange) : undefined;
+    // A chunked body may have no byte, and then it has no coding either.
+    const coded = body.length > 0 ? refuseCoding(this.exchange) : undefined;
     if (coded !== undefined) throw coded;
     if (body.length > this.limitBytes) throw tooLarge(this.limitBytes);
     if (body.isReadByOthers)

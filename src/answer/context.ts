@@ -210,8 +210,8 @@ export class Context<P = Params> {
    * pipes something to it, has its return value ignored, and counts as active until the reply is complete.
    */
   get raw(): { readonly req: IncomingMessage; readonly res: ServerResponse } {
-    const { req, res } = this.exchange;
     const { admission, exchange } = this;
+    const { req, res } = exchange;
     const isFirst = exchange.raw === 'unused';
     if (isFirst && admission !== null) exchange.onHead = [...exchange.onHead, () => admission.release()];
     exposeRaw(exchange);

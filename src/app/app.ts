@@ -198,7 +198,8 @@ export class Postern extends RouteGroup {
       const warning = 'nothing can reach the metrics; call listen(), which opens the listener of the option monitor';
       if (this.#opening === undefined) logSafely(this.#options.logger, 'warn', options, warning);
     };
-    if (this.#monitor !== null) server.listening ? warn() : server.once('listening', warn);
+    if (this.#monitor !== null && server.listening) warn();
+    else if (this.#monitor !== null) server.once('listening', warn);
     return this;
   }
 
