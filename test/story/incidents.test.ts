@@ -11,7 +11,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { startBalancer } from '../support/balancer.js';
+import { startBalancer, type Balancer } from '../support/balancer.js';
 import { runCommand } from '../support/command.js';
 import { freePorts } from '../support/ports.js';
 
@@ -102,14 +102,16 @@ class Instance {
 test('eight incidents are explained', { timeout: 600_000 }, async () => {
   const connections: Partial<Record<Name, string>> = {};
   const instances: Instance[] = [];
+  const balancers: Balancer[] = [];
   onTestFinished(() => instances.forEach((each) => each.stop()));
   for (const name of NAMES) {
     const ports = await freePorts(4);
     const [first = 0, second = 0, ...monitors] = ports;
-    const { url } = await startBalancer([first, second]);
+    const balancer = await startBalancer([first, second]);
+    balancers.push(balancer);
     for (const [i, port] of [first, second].entries())
       instances.push(new Instance(name, [name, String(port), String(monitors[i]), JSON.stringify(connections)]));
-    connections[name] = url;
+    connections[name] = balancer.url;
   }
   // The flood of a neighbour comes from mail, which calls no service otherwise.
   const stock = { stock: connections.stock as string };
@@ -120,6 +122,7 @@ test('eight incidents are explained', { timeout: 600_000 }, async () => {
       const address = each.name === 'mail' ? { address: stock } : {};
       return each.begin({ fault: 'none', ...address, ...order(each.name, i % 2) });
     }));
+    await Promise.all(balancers.map(({ allUp }) => allUp()));
     let sentence = '';
     let seconds = 0;
     // On a busy machine a healthy instance may not answer `why` in time, or the requests may come to nothing.
@@ -139,14 +142,14 @@ test('eight incidents are explained', { timeout: 600_000 }, async () => {
     .toEqual(INCIDENTS.map(({ sentence }): unknown => expect.stringMatching(sentence)));
 });
 
-/** 50 requests a second for three seconds. */
+/** 50 requests a second for three seconds, five at a time, so that they take both instances of each service. */
 async function sendRequests(url: string): Promise<void> {
   const ask = (): Promise<unknown> => fetch(url).then((response) => response.arrayBuffer(), () => undefined);
   await ask();
   const requests: Promise<unknown>[] = [];
-  for (let i = 0; i < 150; i += 1) {
-    requests.push(ask());
-    await new Promise((resolve) => setTimeout(resolve, 20));
+  for (let i = 0; i < 30; i += 1) {
+    for (let each = 0; each < 5; each += 1) requests.push(ask());
+    await new Promise((resolve) => setTimeout(resolve, 100));
   }
   await Promise.all(requests);
 }

@@ -6,12 +6,18 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { freePort } from './ports.js';
+import { freePorts } from './ports.js';
+
+export interface Balancer {
+  readonly url: string;
+  /** Resolves when the balancer has found every instance up. */
+  readonly allUp: () => Promise<void>;
+}
 
 /** Starts one in front of instances on these ports, some of which may be down. Fails with its own message if it ends. */
-export async function startBalancer(ports: readonly number[]): Promise<{ readonly url: string }> {
+export async function startBalancer(ports: readonly number[]): Promise<Balancer> {
   const folder = mkdtempSync(join(tmpdir(), 'postern-balancer-'));
-  const port = await freePort();
+  const [port = 0, statsPort = 0] = await freePorts(2);
   const servers = ports.map(
     (target, index) => `  server s${index} 127.0.0.1:${target} check inter 200ms rise 1 fall 1`,
   );
@@ -28,6 +34,11 @@ frontend f
 backend b
   balance roundrobin
 ${servers.join('\n')}
+listen stats
+  mode http
+  bind 127.0.0.1:${statsPort}
+  stats enable
+  stats uri /
 `;
   writeFileSync(join(folder, 'haproxy.cfg'), config);
   const child = spawn('haproxy', ['-db', '-f', join(folder, 'haproxy.cfg')], { stdio: ['ignore', 'ignore', 'pipe'] });
@@ -44,7 +55,14 @@ ${servers.join('\n')}
     if (failure !== undefined) throw failure;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  return { url: `http://127.0.0.1:${port}` };
+  const isUp = async (): Promise<boolean> => {
+    const rows = (await (await fetch(`http://127.0.0.1:${statsPort}/;csv`)).text()).split('\n');
+    return rows.filter((row) => /^b,s\d+,.*,UP,/.test(row)).length === ports.length;
+  };
+  const allUp = async (): Promise<void> => {
+    while (!(await isUp())) await new Promise((resolve) => setTimeout(resolve, 50));
+  };
+  return { url: `http://127.0.0.1:${port}`, allUp };
 }
 
 function answers(port: number): Promise<boolean> {
