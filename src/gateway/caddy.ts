@@ -6,7 +6,7 @@
  */
 
 import { LISTENER, type ExporterArguments } from './exporter-options.js';
-import { formatAnySegments, formatEither, formatText } from './path-pattern.js';
+import { formatAnySegments, formatEither, formatText, PATH_END } from './path-pattern.js';
 import { createPlan, type Plan, type PlannedService } from './plan.js';
 import { formatBlock, formatHeader, formatRefusal, listMethods, REMOVED, titleOf } from './text.js';
 
@@ -79,7 +79,7 @@ function formatService(service: PlannedService): string[] {
       ];
     }),
     ...inner.flatMap((other, i) => [
-      `@${name}_inner_${i + 1} header_regexp X-Postern-Path \`^${formatText(other)}(?:/|$)\``,
+      `@${name}_inner_${i + 1} header_regexp X-Postern-Path \`^${formatText(other)}(?:/|${PATH_END})\``,
       `vars @${name}_inner_${i + 1} ${name} ""`,
     ]),
   ];

@@ -6,7 +6,7 @@
  */
 
 import { LISTENER, readIncluded, type ExporterArguments } from './exporter-options.js';
-import { formatAnySegments, formatRegex, formatText } from './path-pattern.js';
+import { formatAnySegments, formatRegex, formatText, PATH_END } from './path-pattern.js';
 import { createPlan, type Plan, type PlannedService, type PublicRoute } from './plan.js';
 import { formatHeader, formatRefusal, indent, REMOVED, titleOf } from './text.js';
 
@@ -102,21 +102,25 @@ http-request set-uri /%[pathq,regsub(^/,)] unless { url_beg / * }
 http-request set-var(txn.postern_path) path,regsub(%2[Ff],%01,g),url_dec`;
 
 function formatAcls(service: PlannedService): string[] {
-  const { name, routes, inner } = service;
+  const { name, prefix, routes, inner } = service;
   const names = new Map(routes.map((route) => [aclOf(route, service), route]));
   return [
     '',
     `# The public routes of ${titleOf(service)}.`,
-    ...inner.map((prefix) => `acl ${name}:inner var(txn.postern_path) -m reg '^${formatText(prefix)}(?:/|$)'`),
+    ...inner.map((other) => formatPathAcl(`${name}:inner`, `^${formatText(other)}(?:/|${PATH_END})`)),
     ...routes.flatMap((route) => [
       `# ${route.title}`,
-      `acl ${aclOf(route, service)} var(txn.postern_path) -m reg '${formatRegex(route.segments, service)}'`,
+      formatPathAcl(aclOf(route, service), formatRegex(route.segments, { prefix, end: PATH_END })),
     ]),
     ...Array.from(names, ([acl, { methods }]) => {
       const condition = `{ method ${methods.join(' ')} } ${acl}${ownOf(service)}`;
       return `http-request set-var(txn.postern_service) str(${name}) if ${condition}`;
     }),
   ];
+}
+
+function formatPathAcl(name: string, pattern: string): string {
+  return `acl ${name} var(txn.postern_path) -m reg '${pattern}'`;
 }
 
 /** Names an ACL, which is true where any of its lines is: `users:GET:HEAD`, and `users:GET:HEAD:maybe`. */

@@ -7,7 +7,7 @@
 
 import { createHash } from 'node:crypto';
 import { GatewayError, LISTENER, type ExporterArguments } from './exporter-options.js';
-import { formatAnySegments, formatEither, formatText } from './path-pattern.js';
+import { formatAnySegments, formatEither, formatText, PATH_END } from './path-pattern.js';
 import { createPlan, type Plan, type PlannedService, type PublicRoute } from './plan.js';
 import { formatBlock, formatHeader, formatRefusal, listMethods, REMOVED, titleOf } from './text.js';
 
@@ -152,7 +152,7 @@ function formatTests(service: PlannedService, upstream: string): string[] {
   return [
     '',
     `# The public routes of ${titleOf(service)}.`,
-    ...(isInner ? [`if ($postern_path ~ "^${formatText(prefix)}(?:/|$)") { set $postern_methods ""; }`] : []),
+    ...(isInner ? [`if ($postern_path ~ "^${formatText(prefix)}(?:/|${PATH_END})") { set $postern_methods ""; }`] : []),
     ...routes.flatMap((route) => formatRoute(route, service)),
     `if ($postern_service = ${name}) { set $postern_upstream ${protocol}://${upstream};${tls} }`,
     ...(prefix === '' ? [] : rewrite),

@@ -22,17 +22,23 @@ interface RegexFormat {
   readonly escapable?: RegExp | undefined;
   /** Expression of a wildcard, for a gateway that reads no flags such as `(?s)`. Default: any text. */
   readonly rest?: string | undefined;
+  /** Mark of the end. Default: `$`, which PCRE also matches before a newline at the end of the path. */
+  readonly end?: string;
 }
 
+/** The end of a path, and nothing else. */
+export const PATH_END = '\\z';
+
 /** Formats the expression of a path. */
-export function formatRegex(segments: readonly Segment[], { prefix = '', escapable, rest }: RegexFormat): string {
+export function formatRegex(segments: readonly Segment[], format: RegexFormat): string {
+  const { prefix = '', escapable, rest, end = '$' } = format;
   let text = `^${formatText(prefix)}`;
   for (const segment of segments) {
     if (segment.kind === 'static') text += `/${formatText(segment.text, escapable)}`;
     else if (segment.kind === 'param') text += '/[^/]+';
     else return rest === undefined ? `(?s)${text}/.` : `${text}/${rest}`;
   }
-  return `${text}$`;
+  return text + end;
 }
 
 /** Characters that a path has to escape (RFC 3986, section 3.3). */
@@ -44,7 +50,7 @@ const NEEDS_ESCAPE = /[^A-Za-z0-9._~!$&'()*+,;=:@-]/;
  */
 export function formatEither(segments: readonly Segment[], prefix: string): string {
   const decoded = segments.every(({ kind }) => kind === 'static');
-  return formatRegex(segments, { prefix, escapable: decoded ? undefined : NEEDS_ESCAPE });
+  return formatRegex(segments, { prefix, escapable: decoded ? undefined : NEEDS_ESCAPE, end: PATH_END });
 }
 
 /** Formats as many segments as a prefix has: however it was spelled, `/billing` → `/[^/]+`. */

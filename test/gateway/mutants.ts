@@ -23,7 +23,8 @@ const [NO_ROUTE, NO_RULE] = [
 ];
 const [SEGMENT, NARROW] = ["'/[^/]+'", "'/[a-z]+'"];
 const narrowed = (call: string): string => `${call}.replace('[^/]+', '[a-z]+')`;
-const [EITHER, IN_HAPROXY] = ['formatEither(segments, prefix);', 'formatRegex(route.segments, service)'];
+const EITHER = 'formatEither(segments, prefix);';
+const IN_HAPROXY = 'formatRegex(route.segments, { prefix, end: PATH_END })';
 const IN_KONG = "formatRegex(segments, { escapable: RESERVED, rest: '[\\\\s\\\\S]+$' })";
 const IN_GATEWAY_API = "formatRegex(segments, { prefix, escapable: ESCAPABLE, rest: '.+$' })";
 
