@@ -111,7 +111,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   },
   pause: { ...USUAL, faults: () => some(1, 4, 25_000, () => ({ ms: between(200, 3_000) })) },
   retries: {
-    ...USUAL, services: ['a', 'b', 'c'], instances: [1, 2], count: 240, overMs: 9_000,
+    ...USUAL, services: ['a', 'b', 'c'], instances: [1, 2], count: 480, overMs: 9_000,
     work: (depth, share) => {
       const fails = depth === 2 && random.next() < 0.2 + 0.7 * share;
       return { method: 'get', retry: 2, fails: fails ? one('http', 'http', 'late', 'api', 'bug') : undefined };
