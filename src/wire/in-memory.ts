@@ -45,12 +45,16 @@ export async function requestInMemory(server: Server, request: Request, isStream
       outgoing.destroy();
     };
     clientSide.once('close', () => source?.destroy());
+    let incoming: IncomingMessage | undefined;
+    // The reply is complete, whether or not it is read: nobody reads the rest of the body.
+    const onData = (): void => void (incoming?.complete === true && source?.destroy());
+    // After the listener of node:http, which parses what arrives.
+    outgoing.on('socket', () => clientSide.on('data', onData));
     // By way of the request: its signal follows the caller's only for as long as something holds the request.
     outgoing.on('error', (error) => reject(request.signal.aborted ? request.signal.reason : error));
-    outgoing.on('response', (incoming) => {
-      // The reply is complete: nobody reads the rest of the body.
-      incoming.once('end', () => source?.destroy());
-      resolve(toResponse(incoming, method, signal));
+    outgoing.on('response', (response) => {
+      incoming = response;
+      resolve(toResponse(response, method, signal));
     });
     if (source === null) outgoing.end(body ?? undefined);
     else source.on('error', fail).pipe(outgoing);

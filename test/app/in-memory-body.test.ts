@@ -41,6 +41,14 @@ test('its source is cancelled when an early reply is complete', async () => {
   await isAtRest(seen);
 });
 
+test('its source is cancelled at once although nobody reads the early reply', async () => {
+  const { body, seen } = endless();
+  await createApp().post('/', () => 'early').request('/', { method: 'POST', body });
+  await isAtRest(seen);
+  // Not only when the server gives up reading the rest of the body.
+  expect(seen.pulls).toBeLessThan(1000);
+});
+
 test('its source is cancelled when an early reply without a body is complete', async () => {
   const { body, seen } = endless();
   expect((await createApp().post('/', () => undefined).request('/', { method: 'POST', body })).status).toBe(204);
