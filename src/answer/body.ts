@@ -64,9 +64,15 @@ export class Body {
 
   /** @throws {HttpError} 415 for another content type, if one is given; 413 also for too many parameters */
   async form(): Promise<URLSearchParams> {
-    assertType(this.exchange.req.headers['content-type'] ?? FORM_TYPE, (type) => type === FORM_TYPE, FORM_TYPE);
+    const { req, body } = this.exchange;
+    const assertForm = (): void =>
+      assertType(req.headers['content-type'] ?? FORM_TYPE, (type) => type === FORM_TYPE, FORM_TYPE);
+    // As for JSON: a body without a byte may have any type.
+    if (body !== null && body.length > 0) assertForm();
+    const bytes = await this.#read();
+    if (bytes.length > 0) assertForm();
     // A byte order mark is kept: it is part of the first name (URL standard, "urlencoded parsing").
-    return parseParameters((await this.#read()).toString('utf8'), this.parameterLimit, 413);
+    return parseParameters(bytes.toString('utf8'), this.parameterLimit, 413);
   }
 
   /** The body as it arrives; fails with a 413 as soon as it exceeds the limit. Throws as {@link bytes} does. */

@@ -61,6 +61,17 @@ test.for(['application/json', 'text/plain', null])(
   },
 );
 
+test.for<[string, RequestInit]>([
+  ['without a body', { method: 'GET' }],
+  ['of length 0', { method: 'POST', body: '' }],
+  ['in chunks', { method: 'POST', body: new Blob([]).stream() }],
+])('form() of a request without a byte is empty, whatever its content type: %s', async ([, init]) => {
+  const app = createApp();
+  for (const method of ['get', 'post'] as const) app[method]('/', async (ctx) => [...(await ctx.form())]);
+  const response = await app.request('/', { ...init, headers: { 'content-type': 'text/plain' } });
+  expect([response.status, await response.text()]).toEqual([200, '[]']);
+});
+
 test('form() gives a URLSearchParams, a leading question mark kept', async () => {
   const app = createApp().post('/', async (ctx) => [...(await ctx.form())]);
   const response = await fetch((await serve(app)).url, {
