@@ -45,7 +45,7 @@ function wrap(inner: Inner, around: Middleware): Inner {
       letResultFail(returned);
       const result = await returned;
       if (result !== undefined) reply = Reply.ownedBy(ctx, result);
-      else if (replied !== undefined) reply = await replied;
+      else if (replied !== undefined) reply = Reply.ownedBy(ctx, await replied);
       else throw new Error(`${nameOf(around, ctx)} ${NOTHING_DONE}`);
     } catch (thrown) {
       reply = toErrorReply(ctx, thrown);

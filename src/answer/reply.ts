@@ -136,12 +136,12 @@ export function reply(body?: unknown, init?: ReplyInit): Reply {
 /**
  * Turns a handler's result into a `Reply`. A `Response` and a reply of another copy of Postern keep status and headers.
  *
- * @throws the value itself when it is an `Error`: returning one is raising it
+ * @throws the value itself, or its body, when that is an `Error`: returning one is raising it
  */
 export function toReply(value: unknown): Reply {
-  if (value instanceof Reply) return value;
-  if (isError(value)) throw value;
-  return toReplyByTag(value, tagOf(value)) ?? new Reply(value);
+  const given = value instanceof Reply ? value : (toReplyByTag(value, tagOf(value)) ?? new Reply(value));
+  if (isError(given.body)) throw given.body;
+  return given;
 }
 
 /**

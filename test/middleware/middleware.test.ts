@@ -98,10 +98,13 @@ test.for<[string, () => unknown, number, string]>([
   expect([response.status, await response.text()]).toEqual([status, body]);
 });
 
-test('next() gives the error reply of what was thrown, with the error, and middleware may answer instead', async () => {
+test.for<[string, (error: NotFound) => unknown]>([
+  ['was thrown', (error) => { throw error; }],
+  ['was returned in a reply', (error) => reply(error)],
+])('next() gives the error reply of what %s, with the error, and middleware may answer instead', async ([, fail]) => {
   const thrown = new NotFound('mine', { headers: { 'x-of-error': 'yes' } });
   const seen: unknown[] = [];
-  const app = createApp().get('/', () => { throw thrown; }).use(async (_ctx, next) => {
+  const app = createApp().get('/', () => fail(thrown)).use(async (_ctx, next) => {
     const { error, status, headers, body } = await next();
     seen.push(error, status, headers.get('x-of-error'), body);
     return reply('rescued', { status: 200 });
@@ -207,6 +210,17 @@ test('a failure is logged as what leaves in the end', async () => {
   expect((await app.request('/')).status).toBe(503);
   expect(logger.entries.map(({ object }) => [String(object['err']), object['status_code']]))
     .toEqual([['ServiceUnavailable: Service unavailable.', 503]]);
+});
+
+test.for<[string, Middleware]>([
+  ['and returns nothing', async (_ctx, next) => { (await next()).body = new NotFound(); }],
+  ['and returns it', async (_ctx, next) => Object.assign(await next(), { body: new NotFound() })],
+])('an error that middleware makes the body of a reply, %s, is a failure in its place', async ([, middleware]) => {
+  const logger = createRecorder();
+  const app = createApp({ logger }).use(middleware).get('/', () => { throw new Error('inner'); });
+  expect((await app.request('/')).status).toBe(404);
+  expect(logger.entries.map(({ object }) => [String(object['err']), object['status_code']]))
+    .toEqual([['NotFound: Not found.', 404]]);
 });
 
 test.for<[string, Middleware, number, [unknown, number][]]>([

@@ -25,6 +25,7 @@ const fits: { name: string; response: RouteOptions['response']; result: () => un
   { name: 'a standard Response', response: { 200: User }, result: () => new Response('{}'), status: 200 },
   { name: 'an error that is thrown', response: User, result: () => { throw new NotFound(); }, status: 404 },
   { name: 'an error that is returned', response: User, result: () => new NotFound(), status: 404 },
+  { name: 'an error in a reply', response: User, result: () => reply(new NotFound()), status: 404 },
   { name: 'bytes', response: { 200: User }, result: () => new Uint8Array(1), status: 200 },
 ];
 test.for(fits)('validateResponses lets $name through as it is', async ({ response, result, status }) => {
