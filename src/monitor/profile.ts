@@ -16,10 +16,12 @@ export function createProfile(logger: Logger): Handler {
   return async (ctx: Context): Promise<Reply> => {
     const seconds = ctx.query.has('heap') ? 0 : secondsOf(ctx.query.get('cpu'));
     if (isBusy) throw new Conflict('A profile is being taken; ask again when it is done.');
+    assertPossible(seconds);
     isBusy = true;
     ctx.exchange.onOver(() => (isBusy = false));
     logSafely(logger, 'warn', { seconds, request_id: ctx.id }, seconds === 0 ? 'heap snapshot taken' : 'CPU profiled');
-    return seconds === 0 ? takeSnapshot() : reply(await profileCpu(seconds, ctx.signal), JSON_TYPE);
+    const taken = seconds === 0 ? builtin('node:v8').getHeapSnapshot() : await profileCpu(seconds, ctx.signal);
+    return reply(taken, JSON_TYPE);
   };
 }
 
@@ -28,11 +30,18 @@ function secondsOf(text: string | null): number {
   throw new BadRequest(`Give ?cpu=SECONDS, from 1 to ${MAX_SECONDS}, or ?heap`);
 }
 
-function takeSnapshot(): Reply {
+/** @throws {ServiceUnavailable} if this process can't take it now */
+function assertPossible(seconds: number): void {
   // A snapshot needs about as much memory as the heap once more, twice at its peak.
-  if (process.availableMemory() < 2 * process.memoryUsage().heapTotal)
+  if (seconds === 0 && process.availableMemory() < 2 * process.memoryUsage().heapTotal)
     throw new ServiceUnavailable('Less memory is free than twice the heap.');
-  return reply(builtin('node:v8').getHeapSnapshot(), JSON_TYPE);
+  if (seconds > 0 && cpuProfiler() === undefined && process.permission?.has('inspector') === false)
+    throw new ServiceUnavailable('--permission denies the inspector; from Node.js 24 on a profile does not need it.');
+}
+
+/** Exists from Node.js 24 on; also works under `--permission`, where the inspector does not. */
+function cpuProfiler(): (() => { stop(): string }) | undefined {
+  return Reflect.get(builtin('node:v8'), 'startCpuProfile') as (() => { stop(): string }) | undefined;
 }
 
 async function profileCpu(seconds: number, signal: AbortSignal): Promise<string> {
@@ -42,10 +51,8 @@ async function profileCpu(seconds: number, signal: AbortSignal): Promise<string>
       setTimeout(resolve, seconds * 1000).unref();
       signal.addEventListener('abort', resolve);
     });
-  // From Node.js 24 on; also works under --permission, where the inspector does not.
-  const start: unknown = Reflect.get(builtin('node:v8'), 'startCpuProfile');
-  if (typeof start === 'function') {
-    const profile = start() as { stop(): string };
+  const profile = cpuProfiler()?.();
+  if (profile !== undefined) {
     await wait();
     return profile.stop();
   }

@@ -66,6 +66,12 @@ setInterval(() => {
  * @returns stops it
  */
 export function watchLoop(onBlocked: (by: Blockage) => void, onFailure: (error: Error) => void): () => void {
+  // Without the permission for the inspector, the worker would end the process when it looks.
+  const denied = ['inspector', 'worker'].find((scope) => process.permission?.has(scope) === false);
+  if (denied !== undefined) {
+    onFailure(new Error(`--permission denies the ${denied}; start with --allow-${denied}, if this Node.js has that flag`));
+    return () => undefined;
+  }
   const beats = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
   const counter = new Int32Array(beats);
   const timer = setInterval(() => Atomics.add(counter, 0, 1), BEAT_MS).unref();

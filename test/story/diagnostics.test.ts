@@ -4,13 +4,17 @@
  * @module-tag package
  */
 
+import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { text } from 'node:stream/consumers';
+import v8 from 'node:v8';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { type Postern, type PosternOptions } from 'postern';
 import { runCommand } from '../support/command.js';
-import { createApp, createRecorder } from '../support/serve.js';
+import { ROOT } from '../support/markdown.js';
+import { createApp, createRecorder, expectFailures } from '../support/serve.js';
 
 const LOOPBACK = { host: '127.0.0.1', port: 0 };
 
@@ -82,6 +86,37 @@ test('postern profile writes a heap snapshot into a file', async ({ task }) => {
   expect(JSON.parse(readFileSync(out, 'utf8'))).toMatchObject({ snapshot: { meta: expect.any(Object) } });
   const { stderr, code } = await runCommand(['profile', monitor.replace('users', 'other'), '--heap', '--out', out]);
   expect([code, stderr]).toEqual([2, expect.stringContaining('set its option diagnostics')]);
+});
+
+test('a heap snapshot that needs more memory than is free is a 503, and no line says that it was taken', async () => {
+  const log = createRecorder();
+  const { app, monitor } = await start({ diagnostics: true, logger: log });
+  expectFailures(app, 503);
+  vi.spyOn(process, 'availableMemory').mockReturnValue(1);
+  onTestFinished(() => void vi.restoreAllMocks());
+  expect((await fetch(`${monitor}profile/?heap`, { method: 'POST' })).status).toBe(503);
+  expect(log.entries.map(({ message }) => message)).not.toContain('heap snapshot taken');
+});
+
+const PERMITTED = `
+  import { Postern } from 'postern';
+  const loopback = { host: '127.0.0.1', port: 0 };
+  const app = new Postern('users', { monitor: loopback, diagnostics: true });
+  const { monitor } = await app.listen(loopback);
+  // A worker would look now.
+  for (const endMs = Date.now() + 1500; Date.now() < endMs;);
+  const { status } = await fetch(monitor.url + '/users/profile/?cpu=1', { method: 'POST' });
+  console.log(status);
+  await app.close();`;
+
+test.for([[], ['--allow-worker']])('under --permission %j it starts, and a warning says that nobody watches', async (more) => {
+  const major = Number(process.versions.node.split('.')[0]);
+  const flags = [major < 24 ? '--experimental-permission' : '--permission', ...(major > 24 ? ['--allow-net'] : [])];
+  const args = [...flags, '--allow-fs-read=*', ...more, '--input-type=module', '-e', PERMITTED];
+  const child = spawn(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] });
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  expect(stderr.match(/"event loop [^"]*"/g)).toEqual(['"event loop is not watched"']);
+  expect(stdout).toBe('startCpuProfile' in v8 ? '200\n' : '503\n');
 });
 
 test('a warning names the function that blocks the event loop, once a minute', async () => {
