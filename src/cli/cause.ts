@@ -2,7 +2,7 @@
 
 import { Date } from '../base/clock.js';
 import type { RequestsDocument } from '../monitor/requests.js';
-import { leafOf } from '../story/calls.js';
+import { leafOf, type CallTuple } from '../story/calls.js';
 import type { RecentRequest, StoryEvent } from '../story/story.js';
 
 /** A service, or one instance of it, with what it answered. */
@@ -51,13 +51,16 @@ export function leafName({ service }: Asked, request: RecentRequest): string {
 function explain(service: string, times: number, asked: readonly Asked[]): Cause {
   const own = asked.filter((each) => each.service === service);
   const worst = [...own].sort((a, b) => troubleOf(b) - troubleOf(a))[0];
-  const route = routeOf(service, worst, asked);
-  const { at, reason } = reasonOf(service, own, worst);
+  // Calls of the service that are at the end of failing or slow requests of others.
+  const leaves = asked.flatMap(recentOf).map(leafOf).flatMap((leaf) => (leaf?.[0] === service ? [leaf] : []));
+  const route = routeOf(service, worst, leaves);
+  const { at, reason } = reasonOf(service, own, worst, leaves);
   const where = at === undefined ? service : `${service} at ${at.url}`;
   const what = route === null ? '' : ` (${route})`;
   const [caller] = mostOf(own.flatMap(recentOf).map(({ caller }): Counted => [caller ?? '', 1])) ?? [];
   const callers = caller ? ` Most of its requests come from ${caller}.` : '';
-  const sentence = `${where}${what} ${reason}: ${times} failing or slow requests end there.${callers}`;
+  const ends = times === 1 ? 'request ends' : 'requests end';
+  const sentence = `${where}${what} ${reason}: ${times} failing or slow ${ends} there.${callers}`;
   return { sentence, service, url: at?.url ?? null, route, reason, times };
 }
 
@@ -76,8 +79,10 @@ function told({ document }: Asked, msg: string, toText: (event: StoryEvent) => s
   return event && toText(event);
 }
 
-/** @returns the reason, with the instance if only one has it */
-function reasonOf(service: string, own: readonly Asked[], worst: Asked | undefined): { at?: Asked; reason: string } {
+/** @param leaves calls of the service @returns the reason, with the instance if only one has it */
+function reasonOf(
+  service: string, own: readonly Asked[], worst: Asked | undefined, leaves: readonly CallTuple[],
+): { at?: Asked; reason: string } {
   for (const find of REASONS)
     for (const at of own) {
       const reason = find(at);
@@ -87,21 +92,30 @@ function reasonOf(service: string, own: readonly Asked[], worst: Asked | undefin
     const isOnlyOne = own.length > 1 && own.every((each) => each === worst || troubleOf(each) === 0);
     return { ...(isOnlyOne && { at: worst }), reason: symptomOf(worst) };
   }
+  // A caller without a deadline may count a call as slow that its service, which got a deadline, does not.
+  const isSlow = leaves.length > 0 && leaves.every(([, , , status]) => status > 0 && status < 500);
+  const symptom = isSlow ? tookUpTo(leaves.map(([, , , , ms]) => ms)) : 'failed';
+  if (own.length === 0)
+    return { reason: `${symptom}; ask its own monitor listener, too (postern why … http://…/${service}/)` };
+  if (isSlow) return { reason: symptom };
   const at = own.find(({ startedAtMs }) => Date.now() - startedAtMs < 15 * 60_000);
   if (at !== undefined) {
     const started = new Date(at.startedAtMs).toISOString().slice(11, 19);
     return { at, reason: `was not reached, or broke off; it was started at ${started}` };
   }
-  if (own.length > 0) return { reason: 'was not reached, while it has no failure of its own: look at its address' };
-  return { reason: `failed; ask its own monitor listener, too (postern why … http://…/${service}/)` };
+  return { reason: 'was not reached, while it has no failure of its own: look at its address' };
 }
 
 function symptomOf(asked: Asked): string {
   const most = asked.document?.counts.find(({ service }) => service === asked.service);
-  if (most === undefined) return `took up to ${Math.max(...recentOf(asked).map(({ ms }) => ms))} ms`;
+  if (most === undefined) return tookUpTo(recentOf(asked).map(({ ms }) => ms));
   const { status, error_code: code } = most;
   if (code === 'framework_overloaded') return 'gets more requests than it can answer';
   return `answered ${status}${code === null ? '' : ` (${code})`}`;
+}
+
+function tookUpTo(times: readonly number[]): string {
+  return `took up to ${Math.max(...times)} ms`;
 }
 
 /** How much failed or was slow in a service itself, not in those that it calls. */
@@ -112,12 +126,10 @@ function troubleOf(asked: Asked): number {
 }
 
 /** The route of a service that fails or is slow most often, by its own account, else by its callers'. */
-function routeOf(service: string, worst: Asked | undefined, asked: readonly Asked[]): string | null {
+function routeOf(service: string, worst: Asked | undefined, leaves: readonly CallTuple[]): string | null {
   const own = worst === undefined ? [] : recentOf(worst).filter((each) => leafName(worst, each) === service);
   const routes = own.flatMap(({ method, route }): Counted[] => (route === null ? [] : [[`${method} ${route}`, 1]]));
-  const calls = asked.flatMap(recentOf).map(leafOf).flatMap((leaf): Counted[] =>
-    leaf?.[0] === service && leaf[2] !== '' ? [[`${leaf[1]} ${leaf[2]}`, 1]] : [],
-  );
+  const calls = leaves.flatMap(([, method, path]): Counted[] => (path === '' ? [] : [[`${method} ${path}`, 1]]));
   return (mostOf(routes) ?? mostOf(calls))?.[0] ?? null;
 }
 

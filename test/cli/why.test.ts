@@ -59,6 +59,22 @@ test('it names the instance, if the others of its service do not fail', async ()
   expect(firstLine(stdout)).toContain(`billing at ${bad.monitor} (GET /) answered 500`);
 });
 
+test.for<[status: number, asked: string[], sentence: RegExp]>([
+  [204, ['shop', 'billing'], /^billing \(GET \/slow\) took up to 1306 ms: 1 failing or slow request ends there\.$/],
+  [204, ['shop'], /^billing \(GET \/slow\) took up to 1306 ms; ask its own monitor listener, too/],
+  [504, ['shop', 'billing'], /^billing \(GET \/slow\) was not reached/],
+  [504, ['shop'], /^billing \(GET \/slow\) failed; ask its own monitor listener, too/],
+])('a call that ended with %j is explained where the called service has no story, by %j', async ([status, asked, text]) => {
+  const calls = [['billing', 'GET', '/slow', status, 1306, null, []]];
+  const recent = [{ id: '1', method: 'GET', route: '/cart', caller: null, status, ms: 1310, at: new Date(), calls }];
+  const app = createApp({ attachMonitorEndpoints: false });
+  app.get('/shop/requests/', () => ({ active: [], recent, counts: [], events: [] }));
+  app.get('/billing/requests/', () => ({ active: [], recent: [], counts: [], events: [] }));
+  const { url } = await app.listen(LOOPBACK);
+  const { stdout } = await runCommand(['why', ...asked.map((service) => `${url}/${service}/`)]);
+  expect(firstLine(stdout)).toMatch(text);
+});
+
 test('a service that does not answer is named, and its callers know it', async () => {
   const shop = await start('shop', ['billing=http://127.0.0.1:9'], (app) => {
     app.get('/cart', async (ctx) => (await ctx.service('billing').get('/')).body as object);
