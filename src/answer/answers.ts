@@ -9,7 +9,6 @@ import type { IncomingMessage } from 'node:http';
 import { monotonicNow } from '../base/clock.js';
 import { isNativeError } from '../base/errors.js';
 import { logSafely } from '../base/log.js';
-import { ignoreRejection } from '../base/promises.js';
 import { UnsendableError } from '../payload/lost-members.js';
 import { CLIENT_CLOSED_REQUEST, type Exchange } from '../wire/exchange.js';
 import { requestId } from '../propagation/mesh-headers.js';
@@ -112,7 +111,7 @@ export class Answers implements Answering<Context> {
   /** Answers a failure of the handler, unless the request was answered in its place. */
   #fail(exchange: Exchange<Context>, thrown: unknown): Answer {
     if (exchange.state === 'running' || exchange.state === 'left') return this.refuse(exchange, thrown);
-    ignoreRejection(thrown);
+    discard(thrown);
     return null;
   }
 
@@ -173,7 +172,7 @@ export class Answers implements Answering<Context> {
 
   #report(exchange: Exchange<Context>, thrown: unknown, error: MappedError, status: number): void {
     const { req, id, method, handling } = exchange;
-    ignoreRejection(thrown);
+    discard(thrown);
     if (handling !== null) {
       handling.failure = null;
       handling.errorCode = error.errorCode.name;

@@ -10,7 +10,7 @@
 import { clearTimeout, setTimeout } from '../base/clock.js';
 import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 import { assertOptions, isRecord, show, wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
-import { openStream, type Stream } from '../payload/bytes.js';
+import { letFail, openStream, type Stream } from '../payload/bytes.js';
 import { toJson } from '../payload/lost-members.js';
 import { reply, type Reply } from './reply.js';
 
@@ -70,6 +70,7 @@ export function events(
   const isIterable = typeof source === 'object' && source !== null;
   if (!isIterable || !(Symbol.asyncIterator in source || Symbol.iterator in source))
     throw new TypeError(`events() got ${show(source)}; give an iterable, such as the result of an async generator`);
+  letFail(source);
   const stream = Symbol.asyncIterator in source ? source : eachOf(source);
   return reply(new EventStream(stream, options), { status: 200, headers: HEADERS });
 }

@@ -4,7 +4,7 @@ import { Context, type Handler, type Middleware } from './context.js';
 import { errorToReply } from './errors.js';
 import { EventStream } from './events.js';
 import { discard, letResultFail, Reply } from './reply.js';
-import { failWith, isStream } from '../payload/bytes.js';
+import { failWith, isStream, letFail } from '../payload/bytes.js';
 
 /** The function that `next()` of a middleware runs. It never rejects, because a failure is a reply, too. */
 type Inner = (ctx: Context) => Promise<Reply>;
@@ -55,7 +55,7 @@ function wrap(inner: Inner, around: Middleware): Inner {
     void replied?.then(() => {
       if (innerBody === reply.body) return;
       try {
-        if (!isStream(innerBody)) return;
+        if (!isStream(innerBody)) return letFail(innerBody, true);
         if (!isStream(reply.body)) return discard(innerBody);
         failWith(innerBody, reply.body);
         ctx.exchange.onOver(() => discard(innerBody));

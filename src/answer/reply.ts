@@ -170,9 +170,9 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return isObject && 'then' in value && typeof value.then === 'function';
 }
 
-/** Lets the stream in a result fail before anybody reads it; see {@link letFail}. */
+/** Lets what is in a result fail before anybody reads it; see {@link letFail}. Of a promise, somebody awaits it. */
 export function letResultFail(result: unknown): void {
-  letFail(result instanceof Reply ? result.body : result);
+  if (!isThenable(result)) letFail(result instanceof Reply ? result.body : result);
 }
 
 /** Whether a value is an error, also one of another realm, such as `vm` or Jest. */
@@ -180,11 +180,14 @@ export function isError(value: unknown): value is Error {
   return value instanceof Error || tagOf(value) === '[object Error]';
 }
 
-/** Frees the stream in a value that will not be sent; never throws, whatever the value. */
+/** Frees what is in a value that will not be sent, or was thrown; never throws, whatever the value. */
 export function discard(value: unknown): void {
   try {
+    if (isError(value)) return;
     const { body } = toReply(value);
-    if (isStream(body)) discardStream(body);
+    if (body instanceof Reply) discard(body);
+    else if (isStream(body)) discardStream(body);
+    else letFail(body, true);
   } catch {
     // Reading the value can throw, for example from a Proxy.
   }

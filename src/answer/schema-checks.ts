@@ -5,7 +5,7 @@ import { responseSchema, type MaybeResponse, type Part } from '../endpoint/schem
 import { Context, type Handler, type HandlerResult } from './context.js';
 import { discard, isError, Reply, toReply } from './reply.js';
 import { InvalidRequest } from '../base/errors.js';
-import { isStream, tagOf } from '../payload/bytes.js';
+import { isStream, letFail, tagOf } from '../payload/bytes.js';
 import { inputOf, listNames } from '../payload/json-schema.js';
 import { toJson } from '../payload/lost-members.js';
 import { check, describeFindings, toFinding } from '../payload/schema-check.js';
@@ -111,6 +111,8 @@ export function withReply(
     const isOpaque = tagOf(result) === '[object Response]';
     const replied = isOpaque ? new Reply(null, { status: (result as Response).status }) : toReply(result);
     const { status, statusText, body } = replied;
+    // A check takes its time, and may leave members out.
+    letFail(body, true);
     if (status < 200 || status > 299) return result;
     const schema = responseSchema(response, status);
     if (schema === undefined) {

@@ -41,9 +41,35 @@ export class Bytes {
   }
 }
 
-/** Lets a stream fail before it is read: without a listener, that ends the process. A later reader gets the error. */
-export function letFail(body: unknown): void {
-  if (body instanceof Readable) body.on('error', () => undefined);
+/**
+ * Lets a stream or a promise fail before it is read, and those that are members of a value: without a listener, that
+ * ends the process. A later reader gets the error. Never throws, whatever the value.
+ *
+ * @param isDeep whether to look at members of members, too
+ */
+export function letFail(value: unknown, isDeep = false): void {
+  const seen = new Set([value]);
+  try {
+    for (const each of seen) {
+      if (each instanceof Readable) each.on('error', () => undefined);
+      else ignoreRejection(each);
+      if (each === value || isDeep) for (const member of objectsIn(each, isDeep)) seen.add(member);
+    }
+  } catch {
+    // Reading the value can throw, for example from a Proxy.
+  }
+}
+
+/** The members of a plain object or an array that are objects. */
+function objectsIn(value: unknown, withPlain: boolean): readonly unknown[] {
+  if (!Array.isArray(value) && !isPlainObject(value)) return [];
+  return Object.values(value as object).filter(
+    (member) => typeof member === 'object' && member !== null && (withPlain || !isPlainObject(member)),
+  );
+}
+
+function isPlainObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }
 
 /** Makes a stream fail when the stream that it reads fails; `pipe` does not do that. */

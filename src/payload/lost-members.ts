@@ -3,8 +3,10 @@
  * nothing at all.
  */
 
+import { Readable } from 'node:stream';
 import { Date } from '../base/clock.js';
 import { ignoreRejection } from '../base/promises.js';
+import { discardStream, isStream } from './bytes.js';
 
 /** A value cannot be sent. The message has the place in the value and the remedy; the answering side adds the route. */
 export class UnsendableError extends TypeError {}
@@ -90,8 +92,9 @@ function createSearch(losses: string[]): (this: unknown, name: string, value: un
       places.set(value, { holder: this, name });
       return value;
     }
-    // Nobody else awaits a promise in a value, so its rejection would end the process.
-    ignoreRejection(value);
+    // Nobody else awaits a promise in a value, or reads a stream: its failure would end the process.
+    if (isStream(value)) discardStream(value);
+    else ignoreRejection(value);
     const path = [name];
     for (let at = places.get(this); at !== undefined; at = places.get(at.holder)) path.unshift(at.name);
     // Without the first name, the empty one of the whole value.
@@ -113,6 +116,7 @@ function lossOf(value: unknown): string | undefined {
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
   if (isPlain && tag === 'Object') return undefined;
   if (value instanceof Error || tag === 'Error') return 'an Error, which JSON loses; throw it, or give its message';
+  if (value instanceof Readable) return `a stream, which JSON loses; ${BY_ITSELF} collect it first`;
   if (BOXED.has(tag) || Object.values(value).some((member) => member !== undefined)) return undefined;
   const iterator = tag.endsWith('Iterator') || tag.endsWith('Iterator Helper') ? 'give [...iterator]' : undefined;
   const remedy = REMEDIES[tag] ?? iterator ?? 'give plain values, or an object with toJSON';

@@ -10,9 +10,8 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { Date, nextTick, setTimeout } from '../base/clock.js';
-import { ignoreRejection } from '../base/promises.js';
 import { HIDDEN_HEADERS } from '../propagation/mesh-headers.js';
-import { discardStream, openStream, type BodySource, type Stream } from '../payload/bytes.js';
+import { discardStream, letFail, openStream, type BodySource, type Stream } from '../payload/bytes.js';
 import type { Exchange } from './exchange.js';
 import { closesByTrailer } from './head.js';
 import type { IncomingBody } from './incoming-body.js';
@@ -208,7 +207,7 @@ async function pump(exchange: Exchange, outgoing: Outgoing, source: BodySource):
       if (isOver()) return;
       if (done === true) break;
       if (typeof chunk !== 'string' && !(chunk instanceof Uint8Array)) {
-        ignoreRejection(chunk);
+        letFail(chunk, true);
         throw new TypeError(`a stream yielded a chunk of type ${typeof chunk}; yield strings or bytes`);
       }
       if (!res.headersSent) writeHead(exchange, outgoing, carrier.endsWith(exchange));

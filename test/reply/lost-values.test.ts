@@ -5,11 +5,15 @@
  * @module-tag slow
  */
 
+import { once } from 'node:events';
+import { createReadStream } from 'node:fs';
+import { PassThrough } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
-import { reply } from 'postern';
+import { events, NotFound, reply } from 'postern';
+import type { Handler, Middleware, PosternOptions, StandardSchemaV1 } from 'postern';
 import { Realm } from '../support/realm.js';
-import { createApp, createRecorder, expectFailures } from '../support/serve.js';
+import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 class Instance {
   id = 7;
@@ -73,6 +77,7 @@ const lost: Record<string, { create: () => unknown; remedy: RegExp }> = {
   'a Blob': { create: () => new Blob(['x']), remedy: /a Blob\b.*blob\.text/ },
   'a File': { create: () => new File(['x'], 'a.txt'), remedy: /a File\b.*file\.text/ },
   'a Response': { create: () => new Response('x'), remedy: /Response\b/ },
+  'a Stream of Node.js': { create: () => new PassThrough(), remedy: /a stream\b.*collect/ },
   'a ReadableStream': { create: () => new ReadableStream(), remedy: /ReadableStream.*by itself|collect/ },
   'an ArrayBuffer': { create: () => new ArrayBuffer(1), remedy: /ArrayBuffer.*base64/ },
   'a DataView': { create: () => new DataView(new ArrayBuffer(1)), remedy: /DataView.*base64/ },
@@ -223,6 +228,80 @@ test('forgotten promises that reject do not end the process', async () => {
   // Node.js reports rejections when the microtasks of a turn have run.
   await new Promise((resolve) => setImmediate(resolve));
   expect(unhandled).toEqual([]);
+});
+
+const schemaOf = (validate: (value: unknown) => object): StandardSchemaV1 => {
+  return { '~standard': { version: 1, vendor: 'test', validate } } as StandardSchemaV1;
+};
+const later = <T>(value: T): Promise<T> => new Promise((resolve) => setTimeout(resolve, 30, value));
+const MISFIT = schemaOf(() => ({ issues: [{ message: 'no' }] }));
+const OTHER = schemaOf(() => later({ value: { ok: true } }));
+
+/** Ways to drop what a handler returned, or to be late with it. */
+const LEFT_OVER: readonly (readonly [
+  what: string, status: number, handler: (failing: () => unknown) => Handler,
+  options?: PosternOptions, route?: object, middleware?: Middleware,
+])[] = [
+  ['a value is sent', 500, (failing) => () => ({ a: failing() })],
+  ['a value is thrown', 500, (failing) => () => { throw { a: [failing()] }; }],
+  ['a stream yields it', 500, (failing) => async function* () { yield { a: failing() }; }],
+  ['a status without a body', 304, (failing) => () => reply({ a: { b: failing() } }, { status: 304 })],
+  ['a header that cannot be sent', 500, (failing) => () => reply([failing()], { headers: { a: '\u20ac' } })],
+  ['a reply in a reply', 500, (failing) => () => reply(reply({ a: failing() }))],
+  ['ctx.raw', 200, (failing) => (ctx) => (ctx.raw.res.end(), { a: { b: failing() } })],
+  ['the time limit', 504, (failing) => async () => (await later(0), { a: [{ b: failing() }] }), {}, { timeout: 10 }],
+  ['a reply that misfits', 500, (failing) => () => ({ a: [{ b: failing() }] }), { validateResponses: true },
+    { response: MISFIT }],
+  ['an undeclared status', 500, (failing) => () => ({ a: failing() }), { validateResponses: true },
+    { response: { 201: MISFIT } }],
+  ['the output of a schema', 200, (failing) => () => ({ a: [{ b: failing() }] }), { validateResponses: 'output' },
+    { response: OTHER }],
+  ['slow middleware', 500, (failing) => () => ({ a: failing() }), {}, {}, async (_ctx, next) => later(await next())],
+  ['middleware with another reply', 200, (failing) => () => [{ a: failing() }], {}, {},
+    async (_ctx, next) => (await next(), 'other')],
+  ['middleware that throws', 404, (failing) => () => ({ a: { b: failing() } }), {}, {}, async (_ctx, next) => {
+    await next();
+    throw new NotFound();
+  }],
+];
+const FAILING = {
+  'a promise that rejects': async () => { throw new Error('no database'); },
+  'a stream that fails': () => createReadStream('/missing'),
+};
+const leftOver = LEFT_OVER.flatMap(([what, ...row]) => Object.entries(FAILING).map(([kind, failing]) => {
+  return [`${kind}, and ${what}`, failing, ...row] as const;
+}));
+
+test.for(leftOver)('%s: the process does not end', async ([, failing, status, handler, options, route, around]) => {
+  const app = expectFailures(createApp(options), status);
+  if (around !== undefined) app.use(around);
+  app.get('/', route ?? {}, handler(failing) as never);
+  const response = await app.request('/');
+  await response.text().catch(() => undefined);
+  expect(response.status).toBe(status);
+  // Until a file is found missing, and a handler ends that was late. What nobody handles fails each test.
+  await later(undefined);
+});
+
+test.for(Object.entries(FAILING))('%s, and the client has left: the process does not end', async ([, failing]) => {
+  const app = createApp();
+  const left = new Promise<void>((resolve) => {
+    app.get('/', async (ctx) => {
+      await once(ctx.signal, 'abort');
+      resolve();
+      return { a: failing() } as object;
+    });
+  });
+  const { url } = await serve(app);
+  await expect(fetch(url, { signal: AbortSignal.timeout(50) })).rejects.toThrow();
+  await left;
+  await later(undefined);
+});
+
+test('events() of a stream that fails before it is read do not end the process', async () => {
+  const app = expectFailures(createApp(), 500).use(async (_ctx, next) => later(await next()));
+  app.get('/', () => events(createReadStream('/missing')));
+  await expect((await app.request('/')).text()).rejects.toThrow();
 });
 
 const shared = { x: 1 };
