@@ -42,9 +42,9 @@ export function methodsOf(path: string, view: object): readonly (keyof View<neve
     if (isVerb && typeof value !== 'function') refuse(name, `is ${show(value)}, not a method`);
     if (!isVerb && isFlagged(value)) refuse(name, 'is flagged, and not an HTTP method');
   }
-  for (const [name, value] of membersOf(view.constructor, Function.prototype)) {
-    if (isFlagged(value)) refuse(name, 'is flagged, and static');
-  }
+  // A module, `import * as users`, has no constructor.
+  const statics = typeof view.constructor === 'function' ? membersOf(view.constructor, Function.prototype) : [];
+  for (const [name, value] of statics) if (isFlagged(value)) refuse(name, 'is flagged, and static');
   const names = VERBS.filter((name) => typeof (view as View<never>)[name] === 'function');
   if (names.length === 0) throw new TypeError(`view of ${show(path)} has no method; give it ${VERBS.join(', ')}`);
   return names;

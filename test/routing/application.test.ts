@@ -105,6 +105,11 @@ test('a view serves the methods of its class, with this and flags kept', async (
   expect(app.router.routesPublic).toEqual({ '^/fast/([^/]+)$': { public_methods: ['GET'] } });
 });
 
+test('a view may be a module', async () => {
+  const users = Object.assign(Object.create(null), { get: () => 'all' }) as { get: () => string };
+  expect(await (await createApp().view('/users', users).request('/users')).text()).toBe('all');
+});
+
 test('a group puts its prefix before every path: empty is the prefix itself, "/" has a slash behind it', async () => {
   const app = createApp().group('/v1', (v1) => {
     v1.get('', () => 'v1').get('/', () => 'v1 slash').get('/users', () => 'users');
