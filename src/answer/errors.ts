@@ -1,10 +1,11 @@
 /* Maps anything thrown while a request was handled to the reply that the client gets (spec 7.1). */
 
-import { isBranded, isBrandedAtAll, isOwnInstance } from '../base/brand.js';
+import { isBrandedAtAll, isOwnInstance } from '../base/brand.js';
 import { builtin } from '../base/builtin.js';
 import { isErrorCode } from '../base/error-codes.js';
 import { ApiError, FrameworkErrorCodes, HttpError, InvalidRequest } from '../base/errors.js';
 import { isNativeError, isStatus, reasonOf, refusal } from '../base/errors.js';
+import { failedCallOf } from '../base/failed-call.js';
 import { prefersProblem } from '../payload/accept.js';
 import { toErrorBody, toProblem, type ErrorFields } from '../payload/error-body.js';
 import { Context } from './context.js';
@@ -93,12 +94,12 @@ export function errorToOutgoing(
 
 /**
  * The error that the client gets. The public gets nothing of another service's 5xx, whose texts may name hosts and
- * internals, but status, code and `Retry-After`.
+ * internals, but status, code and `Retry-After`. An error that a typed call declares has these texts, too.
  */
 export function forScope(scope: Scope, thrown: unknown, error: MappedError): MappedError {
   const { statusCode, errorCode, headers } = error;
   if (scope === undefined || error === SERVER_ERROR || statusCode < 500) return error;
-  if (!isBranded(thrown, 'ServiceError')) return error;
+  if (!isBrandedAtAll(thrown) || failedCallOf(thrown)?.description !== error.description) return error;
   const reason = reasonOf(statusCode);
   const kept = Object.entries(headers ?? {}).filter(([name]) => name.toLowerCase() === 'retry-after');
   return { statusCode, message: reason, description: reason, errorCode, headers: Object.fromEntries(kept) };

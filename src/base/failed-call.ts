@@ -24,7 +24,7 @@ interface FailedCall extends ApiError {
 export function toLogged(thrown: unknown): unknown {
   if (!isNativeError(thrown) || !isInstance(ApiError, thrown)) return thrown;
   const error = thrown as ApiError;
-  const call = [error, error.cause].find(isFailedCall);
+  const call = failedCallOf(error);
   if (call === undefined) return error;
   const { name, message, description, errorCode } = error;
   const { service, method, path, cause } = call;
@@ -48,6 +48,7 @@ export function toLogged(thrown: unknown): unknown {
   return Object.assign(Object.create(Object.getPrototypeOf(error) as object, own) as Error, what, where, why, code);
 }
 
-function isFailedCall(error: unknown): error is FailedCall {
-  return isNativeError(error) && isBranded(error, 'ServiceError');
+/** The error of a failed call: an error itself, or its `cause`. @throws whatever a getter or a Proxy throws */
+export function failedCallOf(error: { readonly cause?: unknown }): FailedCall | undefined {
+  return [error, error.cause].find((each): each is FailedCall => isBranded(each, 'ServiceError'));
 }

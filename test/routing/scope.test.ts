@@ -6,7 +6,9 @@
 
 import { createServer, type Server } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { publicFacing, reply, ServiceUnavailable, type Context, type Handler, type Postern } from 'postern';
+import {
+  defineEndpoint, defineErrorCodes, publicFacing, reply, ServiceUnavailable, type Context, type Handler, type Postern,
+} from 'postern';
 import { rawRequest } from '../support/raw.js';
 import { createApp, createRecorder, expectFailures, listening, portOf, serve } from '../support/serve.js';
 
@@ -139,6 +141,23 @@ describe('what the public may not set', () => {
     expect(response.headers.get('retry-after')).toBe('7');
     expect(response.headers.get('x-envoy-overloaded')).toBe(null);
     if (status >= 500) expect(JSON.stringify(logger.entries.at(-1)?.object)).toContain('db-7');
+  });
+
+  test.for<[string, string, (error: Error) => Error]>([
+    ['that a typed call declares', 'Service Unavailable', (error) => error],
+    ['with a text of its own', 'try later', (cause) => new ServiceUnavailable('try later', { cause })],
+  ])('a 503 of another service as an error %s: %s', async ([, description, replace]) => {
+    class PoolEmpty extends ServiceUnavailable {
+      static override errorCode = defineErrorCodes({ pool_empty: 10_007 }).pool_empty;
+    }
+    const getMail = defineEndpoint('GET', '/', { errors: [PoolEmpty] });
+    const other = expectFailures(createApp(), 503).implement(getMail, () => { throw new PoolEmpty('db-7 is down'); });
+    const app = expectFailures(createApp({ services: { other } }), 503);
+    app.get('/', publicFacing(async (ctx) => {
+      await ctx.service('other').call(getMail).catch((error: Error) => { throw replace(error); });
+    }));
+    const response = await app.request('/', { headers: { 'x-postern-scope': 'public' } });
+    expect([response.status, await response.json()]).toMatchObject([503, { description }]);
   });
 });
 
