@@ -1,6 +1,6 @@
 /* Registers routes under a prefix, with middleware of their own. */
 
-import { isRecord, show } from '../base/options-check.js';
+import { assertOptions, isRecord, show } from '../base/options-check.js';
 import type { CompiledRoutes, Groups } from '../answer/compiled-routes.js';
 import type { Context, Handler, Middleware } from '../answer/context.js';
 import { HANDLE_ERRORS } from '../answer/connect.js';
@@ -8,7 +8,8 @@ import type { AnyFunction } from '../endpoint/public-facing.js';
 import { assertPath, type ParamsOf } from '../endpoint/pattern.js';
 import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
 import { isEndpointDefinition, type EndpointDefinition } from '../endpoint/endpoint-definition.js';
-import { isMiddleware, shareOptions, type DeclaredOptions, type GroupOptions } from '../endpoint/route-options.js';
+import { isMiddleware, shareOptions, WITHOUT_SCHEMAS } from '../endpoint/route-options.js';
+import type { DeclaredOptions, GroupOptions } from '../endpoint/route-options.js';
 import { methodsOf, type View } from './view.js';
 import { VERBS, type EndpointHandler, type ResultOf } from './endpoint.js';
 import type { RouteOptions, Sends } from './endpoint.js';
@@ -212,6 +213,7 @@ export class RouteGroup<Prefix extends string = ''> {
     if (!isEndpointDefinition(endpoint)) throw new TypeError('implement() takes an endpoint made by defineEndpoint');
     const { method, path } = endpoint;
     assertHandler(method, path, handler);
+    assertOptions(`implement() of ${method} ${path}`, own, WITHOUT_SCHEMAS);
     const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
     return this.#register(method, path, handler, { ...(endpoint.options as DeclaredOptions), ...given });
   }

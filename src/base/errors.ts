@@ -3,7 +3,7 @@
 import { builtin } from './builtin.js';
 import { isInstance, setBrand } from './brand.js';
 import { defineErrorCodes, isErrorCode, type ErrorCode } from './error-codes.js';
-import { ANYTHING, assertOptions, isRecord, STRING, type Kind, type Kinds } from './options-check.js';
+import { ANYTHING, assertOptions, isRecord, LIST, STRING, type Kind, type Kinds } from './options-check.js';
 
 const { STATUS_CODES } = builtin('node:http');
 
@@ -260,6 +260,8 @@ export interface RequestFinding extends Finding {
   readonly in: 'params' | 'query' | 'headers' | 'body';
 }
 
+const INVALID_REQUEST = { ...API_ERROR, findings: LIST };
+
 /** 400 for a request that does not fit the schemas of its route. The body has the findings. */
 export class InvalidRequest extends BadRequest {
   static override errorCode: ErrorCode = FrameworkErrorCodes.framework_invalid_request;
@@ -268,6 +270,7 @@ export class InvalidRequest extends BadRequest {
   readonly findings: readonly RequestFinding[];
 
   constructor(description?: string, options: ApiErrorOptions & { readonly findings?: readonly RequestFinding[] } = {}) {
+    assertOptions(`new ${new.target.name}()`, options, INVALID_REQUEST);
     const { findings = [], ...others } = options;
     super(description, others);
     this.findings = findings;

@@ -116,16 +116,21 @@ export interface DeclaredOptions<
   readonly operationId?: string | undefined;
 }
 
-const ROUTE: Kinds<DeclaredOptions> = {
+/** The options of a route besides its schemas. @internal */
+export const WITHOUT_SCHEMAS: Readonly<Record<string, Kind>> = {
   ...GROUP,
+  summary: STRING,
+  description: STRING,
+  operationId: STRING,
+};
+
+const ROUTE: Readonly<Record<string, Kind>> = {
+  ...WITHOUT_SCHEMAS,
   params: ANYTHING,
   query: ANYTHING,
   headers: ANYTHING,
   body: ANYTHING,
   response: ANYTHING,
-  summary: STRING,
-  description: STRING,
-  operationId: STRING,
 };
 
 /** A handler that carries options. */

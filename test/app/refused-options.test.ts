@@ -5,7 +5,8 @@
 
 import { expect, test } from 'vitest';
 import {
-  ApiError, BadRequest, defineErrorCodes, HttpError, Postern, reply, TooManyRequests, type PosternOptions,
+  ApiError, BadRequest, defineEndpoint, defineErrorCodes, HttpError, InvalidRequest, Postern, reply, TooManyRequests,
+  type PosternOptions,
 } from 'postern';
 import { createApp } from '../support/serve.js';
 
@@ -76,7 +77,8 @@ test.for<[string, (app: Postern, options: never) => unknown, unknown, string]>([
   expect((await app.request('/users/health/')).status, 'a refused call changes nothing').toBe(200);
 });
 
-test.for<[() => unknown, string]>([
+const getUser = defineEndpoint('GET', '/users/:id');
+test.for<[() => unknown, string | RegExp]>([
   [() => createApp().health.check('db', () => true, { timeuot: 5 } as never),
     'unknown option "timeuot" of health check "db"; did you mean "timeout"?'],
   [() => createApp().health.check('db', () => true, { timeout: '5' } as never),
@@ -109,6 +111,18 @@ test.for<[() => unknown, string]>([
   [() => new BadRequest('x', null as never), 'the options of new BadRequest() are null; give an object'],
   [() => new TooManyRequests('x', { retryafter: 5 } as never),
     'unknown option "retryafter" of new TooManyRequests(); did you mean "retryAfter"?'],
+  [() => new InvalidRequest('x', { finding: [] } as never),
+    'unknown option "finding" of new InvalidRequest(); did you mean "findings"?'],
+  [() => new InvalidRequest('x', { findings: 5 } as never), 'findings of new InvalidRequest() is 5; give an array'],
+  [() => new InvalidRequest('x', null as never), 'the options of new InvalidRequest() are null; give an object'],
+  ...[null, 5, []].map((own): [() => unknown, string] => [
+    () => createApp().implement(getUser, () => 'ok', own as never),
+    `the options of implement() of GET /users/:id are ${Array.isArray(own) ? 'an array' : own}; give an object`,
+  ]),
+  [() => createApp().implement(getUser, () => 'ok', { bodylimit: 1 } as never),
+    'unknown option "bodylimit" of implement() of GET /users/:id; did you mean "bodyLimit"?'],
+  [() => createApp().implement(getUser, () => 'ok', { params: {} } as never),
+    /^unknown option "params" of implement\(\) of GET \/users\/:id; it has public, .* operationId$/],
   [() => new HttpError(400, 'x', { errorCode: 5 } as never),
     'unknown option "errorCode" of new HttpError(); it has headers, cause'],
   [() => reply('x', { statusCode: 201 } as never), 'unknown option "statusCode" of reply(); did you mean "status"?'],
@@ -116,5 +130,5 @@ test.for<[() => unknown, string]>([
     'status of reply() is "201"; give a status from 200 to 599, such as 201'],
   [() => reply('x', 201 as never), 'the options of reply() are 201; give an object'],
 ])('%s is refused: %s', ([act, message]) => {
-  expect(act).toThrow(new TypeError(message));
+  expect(act).toThrow(message instanceof RegExp ? message : new TypeError(message));
 });
