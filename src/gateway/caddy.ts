@@ -97,7 +97,7 @@ function formatProxy(service: PlannedService): string[] {
       // `uri strip_prefix` would resolve dot segments and merge slashes.
       ...(prefix === '' ? [] : [`uri path_regexp ^${formatAnySegments(prefix)} ""`]),
       ...formatBlock(`reverse_proxy ${upstreams.map(({ host, port }) => `${protocol}://${host}:${port}`).join(' ')}`, [
-        ...(upstreams.length > 1 ? formatBalancing(service) : []),
+        ...(upstreams.length > 1 ? BALANCING : []),
         PROXY,
       ]),
     ]),
@@ -120,20 +120,20 @@ transport http {
 /**
  * Balances instances. An instance that refuses a connection is skipped for that request only. Up to version 2.11.1,
  * Caddy has closed a request's body by then, can't repeat the request, and replies with 502 (caddyserver/caddy#7547).
- * So if the table has the monitoring endpoints, Caddy also asks which instances are there. These endpoints are never
- * public: a request for one that comes from the public is a 404 on every listener.
+ * So Caddy also asks which instances are there. A dot segment is a 400 before any middleware runs: middleware of the
+ * application could reply with anything, such as a redirect or a page. If a proxy in between resolves the segment, the
+ * request is a 404, unless middleware or a public route answers it.
  */
-function formatBalancing({ router }: PlannedService): string[] {
-  const ping = router.routes.find(({ method, path }) => method === 'GET' && /^\/[A-Za-z0-9._~-]+\/ping\/$/.test(path));
-  const check = ping && [
-    `health_uri ${ping.path}`,
-    ...formatBlock('health_headers', ['X-Postern-Scope public']),
-    'health_status 404 # which an instance that is there replies to the public',
-    'health_interval 1s',
-    'health_timeout 5s',
-  ];
-  return ['lb_policy round_robin', 'lb_try_duration 5s', 'lb_try_interval 10ms', ...(check ?? [])];
-}
+const BALANCING = [
+  'lb_policy round_robin',
+  'lb_try_duration 5s',
+  'lb_try_interval 10ms',
+  'health_uri /./postern/',
+  ...formatBlock('health_headers', ['X-Postern-Scope public']),
+  'health_status 4xx # which an instance that is there replies',
+  'health_interval 1s',
+  'health_timeout 5s',
+];
 
 function formatVerdict({ services, methods }: Plan): string[] {
   return [

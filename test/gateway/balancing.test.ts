@@ -10,6 +10,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { createServer, type AddressInfo, type Server } from 'node:net';
+import { Postern, publicFacing, redirect, TooManyRequests } from 'postern';
 import { toCaddy, toHAProxy, toNginx, type RouteTable } from '../../src/gateway.js';
 import { startGateway, type GatewayName } from '../support/gateway-process.js';
 import { exchange, routerOf, startService, type RunningService } from '../support/gateway-services.js';
@@ -110,6 +111,26 @@ describe.each(GATEWAYS)('%s', (name) => {
       expect(Number(await (await fetch(`${url}/extra/connections`)).text())).toBeGreaterThan(1);
   });
 
+  test.for([
+    ['whose middleware refuses strangers', () => { throw new TooManyRequests(); }],
+    ['whose middleware sends strangers to a login', () => redirect('/login')],
+    ['with a public route of their own that ends in /ping/', undefined],
+  ] as const)('instances %s are there', async ([, answer]) => {
+    const apps = [1, 2].map(() => {
+      const app = new Postern('svc', { logger: false, attachMonitorEndpoints: false });
+      if (answer) app.use((ctx, next) => (ctx.headers.authorization === undefined ? answer() : next()));
+      return app.get('/api/ping/', publicFacing(() => 'pong')).get('/x', publicFacing(() => 'x'));
+    });
+    for (const app of apps) cleanUp.push(() => app.close());
+    const urls = await Promise.all(apps.map(async (app) => (await app.listen({ host: '127.0.0.1', port: 0 })).url));
+    const port = await start(name, urls, routerOf(apps[0]?.router.routes ?? []));
+    // Longer than the interval of Caddy's checks.
+    for (const end = performance.now() + 1500; performance.now() < end;) {
+      const headers = 'Host: t\r\nAuthorization: a\r\nConnection: close\r\n';
+      expect((await exchange(port, `GET /x HTTP/1.1\r\n${headers}\r\n`)).status).toBe(200);
+    }
+  });
+
   test('a request that is not idempotent is sent once, and one that is goes to another instance', async () => {
     const received: string[] = [];
     const servers = await Promise.all([1, 2].map(() => startDropper(received)));
@@ -138,8 +159,10 @@ async function startDropper(received: string[]): Promise<Server> {
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
     socket.once('data', (data: Buffer) => {
-      received.push(/^[A-Z]+/.exec(data.toString('latin1'))?.[0] ?? '');
-      socket.destroy();
+      // The check of Caddy: the instance is there.
+      if (data.includes('GET /./')) socket.write('HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n');
+      else received.push(/^[A-Z]+/.exec(data.toString('latin1'))?.[0] ?? '');
+      socket.destroySoon();
     });
   });
   server.listen(0, '127.0.0.1');
