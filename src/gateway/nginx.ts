@@ -28,9 +28,11 @@ export function toNginx(...args: ExporterArguments): string {
   const methods = /^(?!(?:TRACE|NOTIFY|SUBSCRIBE|UNSUBSCRIBE|SOURCE|M-SEARCH)$)/;
   const plan = createPlan({ name: 'toNginx', gateway: 'nginx', options: LISTENER, methods }, args);
   const { services, include, listen, hosts } = plan;
-  // All configurations of one nginx share the names of upstreams, so these contain a digest of listener and hosts.
-  const digest = createHash('sha256').update(JSON.stringify([listen, hosts])).digest('hex');
-  const upstreamOf = ({ name }: PlannedService): string => `postern_${name}_${digest.slice(0, 8)}`;
+  // All configurations of one nginx share the names of upstreams, so these contain a digest of listener and hosts. The
+  // paths of refusals contain it, because a public route may have any path.
+  const digest = createHash('sha256').update(JSON.stringify([listen, hosts])).digest('hex').slice(0, 8);
+  const upstreamOf = ({ name }: PlannedService): string => `postern_${name}_${digest}`;
+  const refusal = `/.postern_${digest}_`;
   return [
     formatHeader(plan),
     ...services.flatMap((service) => {
@@ -40,7 +42,7 @@ export function toNginx(...args: ExporterArguments): string {
     }),
     '',
     ...formatBlock('server', [
-      ...formatServer(plan),
+      ...formatServer(plan, refusal),
       REQUEST,
       'set $postern_host $http_host;',
       `if ($postern_host = "") { set $postern_host ${services[0].name}; } # HTTP/1.0 has requests without Host`,
@@ -52,7 +54,7 @@ export function toNginx(...args: ExporterArguments): string {
         .sort((a, b) => a.prefix.length - b.prefix.length)
         .flatMap((service) => formatTests(service, upstreamOf(service))),
       LOCATION,
-      ...formatRefusals(plan),
+      ...formatRefusals(plan, refusal),
     ]),
     '',
   ].join('\n');
@@ -61,22 +63,25 @@ export function toNginx(...args: ExporterArguments): string {
 /** By default, nginx skips a server for 10 s. If each of two servers is restarted in that time, it skips both. */
 const SEVERAL = '# A server that refuses a connection is skipped for that request only.';
 
-function formatServer({ listen, hosts, tls }: Plan): string[] {
+function formatServer({ listen, hosts, tls }: Plan, refusal: string): string[] {
   const names = hosts.length === 0 ? ['^[^,]*$'] : hosts.map((host) => `^${formatText(host)}(?::[0-9]*)?$`);
   return [
     `listen ${listen.host}:${listen.port}${tls === undefined ? '' : ' ssl http2'};`,
     ...(tls === undefined ? [] : [`ssl_certificate "${tls.certificate}";`, `ssl_certificate_key "${tls.key}";`]),
     `server_name ${hosts.length === 0 ? '_' : hosts.join(' ')};`,
+    // Requests are forwarded as sent. nginx takes these three from the first server of an address.
     'merge_slashes off;',
+    'underscores_in_headers on;',
+    'ignore_invalid_headers off;',
     'large_client_header_buffers 4 32k;',
     '',
     'set $postern_service "";',
     'set $postern_methods "";',
     'set $postern_id $request_id;',
     // An address with one server sends it the requests for every name, so `server_name` refuses none of them.
-    '# The names that are served.',
+    '# The names that are served. A refusal, which no client can ask for, is sent to all.',
     'set $postern_served "";',
-    'if ($uri ~ "^/\\.postern_(?:400|50[234])\\z") { set $postern_served yes; } # a refusal: no client can ask for it',
+    `if ($uri ~ "^${formatText(refusal)}(?:400|50[234])\\z") { set $postern_served yes; }`,
     ...names.map((pattern) => `if ($http_host ~* "${pattern}") { set $postern_served yes; }`),
     'if ($postern_served = "") { return 404; }',
   ];
@@ -179,7 +184,7 @@ location / {
   proxy_pass $postern_upstream$postern_target;
 }`;
 
-function formatRefusals({ methods }: Plan): string[] {
+function formatRefusals({ methods }: Plan, refusal: string): string[] {
   return [
     '',
     '# Refusals of nginx itself have the uniform body.',
@@ -195,10 +200,10 @@ function formatRefusals({ methods }: Plan): string[] {
       `return 404 '${formatRefusal(404)}';`,
     ]),
     '# Paths, not named locations: a target that nginx could not read would make them a 500.',
-    'error_page 414 494 497 501 505 =400 /.postern_400;',
+    `error_page 414 494 497 501 505 =400 ${refusal}400;`,
     ...([400, 502, 503, 504] as const).flatMap((status) => [
-      `error_page ${status} /.postern_${status};`,
-      ...formatBlock(`location = /.postern_${status}`, [
+      `error_page ${status} ${refusal}${status};`,
+      ...formatBlock(`location = ${refusal}${status}`, [
         'internal;',
         REFUSAL,
         `return ${status} '${formatRefusal(status)}';`,

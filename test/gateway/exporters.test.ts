@@ -278,17 +278,21 @@ test('nginx refuses a foreign host for every path, and sends what a service answ
   const serviceAt = await listening(service);
   const port = await freePort();
   const options = { service: 'users', upstream: serviceAt, listen: `127.0.0.1:${port}`, hosts: ['a.example'] };
-  const gateway = await startGateway('nginx', toNginx(route('GET', '/*rest'), options), [port]);
+  const text = toNginx(route('GET', '/*rest'), options);
+  const [, refusal = ''] = /error_page 400 (.*);/.exec(text) ?? [];
+  const gateway = await startGateway('nginx', text, [port]);
   onTestFinished(async () => {
     await gateway.stop();
     service.close();
   });
   const exchange = (path: string, host: string): Promise<RawResponse> =>
     rawRequest(port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
-  for (const path of ['/x', '/.postern_x', '/.postern_400x', '/x/../.postern_y'])
+  for (const path of ['/x', '/.postern_x', `${refusal}x`, '/x/../.postern_y'])
     expect((await exchange(path, 'evil.example')).status, path).toBe(404);
-  const { status, headers, body } = await exchange('/x', 'a.example');
-  expect([status, headers, body]).toEqual([200, expect.objectContaining(own), 'answered']);
+  for (const path of ['/x', '/.postern_400', `${refusal}x`]) {
+    const { status, headers, body } = await exchange(path, 'a.example');
+    expect([status, headers, body]).toEqual([200, expect.objectContaining(own), 'answered']);
+  }
 });
 
 async function listening(server: Server): Promise<string> {

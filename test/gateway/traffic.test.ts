@@ -219,6 +219,21 @@ describe.each(GATEWAYS)('%s', (name) => {
     }
   });
 
+  test('a header of the client reaches the service, whatever characters its name has', async () => {
+    const names = ['x_tenant', '_', 'x.tenant', "x!#$%&'*+^`|~"];
+    const { headers } = await seen('GET', '/hello/x', names.map((each) => `${each}: 7\r\n`).join(''));
+    expect(headers).toMatchObject(Object.fromEntries(names.map((each) => [each, '7'])));
+    const alike = 'X_Postern_Scope: private\r\nX.Postern.Scope: private\r\nX_Forwarded_For: 10.9.9.9\r\n';
+    expect((await seen('GET', '/hello/x', alike)).headers)
+      .toMatchObject({ 'x-postern-scope': 'public', 'x-forwarded-for': '127.0.0.1' });
+    expect((await ask('GET', '/private', alike)).status).toBe(404);
+    for (const malformed of ['x(y', 'x y', 'x"', 'xü']) {
+      const reply = await ask('GET', '/hello/x', `${malformed}: 7\r\n`);
+      expect(reply.status, malformed).toBe(400);
+      if (name === 'nginx') expect(errorOf(reply)).toMatchObject({ message: 'Bad Request' });
+    }
+  });
+
   test('connections to the service are kept', async () => {
     const before = await count();
     for (let i = 0; i < 20; i += 1) expect((await ask('GET', '/hello/x')).status).toBe(200);
