@@ -210,7 +210,10 @@ async function pump(exchange: Exchange, outgoing: Outgoing, source: BodySource):
         letFail(chunk, true);
         throw new TypeError(`a stream yielded a chunk of type ${typeof chunk}; yield strings or bytes`);
       }
-      if (!res.headersSent) writeHead(exchange, outgoing, carrier.endsWith(exchange));
+      if (!res.headersSent) {
+        assertLength(outgoing, chunk, false);
+        writeHead(exchange, outgoing, carrier.endsWith(exchange));
+      }
       const isTaken = chunk.length === 0 || res.write(chunk);
       if (chunk.length === 0) res.flushHeaders();
       else flushCoding(res);
@@ -226,7 +229,10 @@ async function pump(exchange: Exchange, outgoing: Outgoing, source: BodySource):
         });
       }
     }
-    if (!res.headersSent) writeHead(exchange, outgoing, carrier.endsWith(exchange) || closesByTrailer(req));
+    if (!res.headersSent) {
+      assertLength(outgoing, '', true);
+      writeHead(exchange, outgoing, carrier.endsWith(exchange) || closesByTrailer(req));
+    }
     // node:http holds back what was written in this turn until its end, so it would count as not taken by the client.
     if (res.writableLength > 0) await new Promise<void>(nextTick);
     const isEnding = carrier.endsWith(exchange) || (body !== null && mustEnd(body));
@@ -235,6 +241,15 @@ async function pump(exchange: Exchange, outgoing: Outgoing, source: BodySource):
   } catch (error) {
     if (!isOver()) throw error;
   }
+}
+
+/** @throws if a stream surely breaks its declared length: nothing is sent yet, so that its error can be */
+function assertLength({ headers }: Outgoing, first: string | Uint8Array, isWhole: boolean): void {
+  const at = indexOfHeader(headers, 'content-length');
+  if (at === -1) return;
+  const [declared, length] = [Number(headers[at + 1]), Buffer.byteLength(first)];
+  if (length > declared || (isWhole && length < declared))
+    throw new Error(`a stream yielded ${length} bytes and declares ${declared} as its content-length; correct the header`);
 }
 
 /** Sends what middleware that compresses holds back: its client waits for each chunk of a stream. */

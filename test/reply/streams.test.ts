@@ -13,11 +13,22 @@ async function* chunks(...parts: (string | Uint8Array)[]): AsyncGenerator<string
 
 test('a stream that breaks its declared length closes the connection', async () => {
   const { port } = await serve(
-    expectFailures(createApp(), 500).get('/', () => reply(chunks('toolong'), { headers: { 'content-length': '3' } })),
+    expectFailures(createApp(), 500).get('/', () => reply(chunks('to', 'long'), { headers: { 'content-length': '3' } })),
   );
   const text = await rawExchange(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /users/ping/ HTTP/1.1\r\nHost: x\r\n\r\n');
-  expect(text).not.toContain('toolong');
+  expect(text).not.toContain('long');
   expect(text).not.toContain('pong');
+});
+
+test.for<[string, string, HandlerResult]>([
+  ['a first chunk that is longer', '3', chunks('long')],
+  ['no chunk at all', '5', chunks()],
+  ['a web stream without a chunk', '5', new Response('').body ?? chunks()],
+])('a stream that breaks its declared length with %s is a 500', async ([, length, body]) => {
+  const app = expectFailures(createApp(), 500).get('/', () => reply(body, { headers: { 'content-length': length } }));
+  const { url } = await serve(app);
+  const response = await fetch(url);
+  expect([response.status, await response.json()]).toEqual([500, expect.objectContaining({ message: 'Server Error' })]);
 });
 
 test('the error of a stream that fails before its first chunk has the headers of middleware and of the reply', async () => {
