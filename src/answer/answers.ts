@@ -144,7 +144,7 @@ export class Answers implements Answering<Context> {
 
   /** The client has left, or the request was answered in the handler's place. */
   #dismiss(exchange: Exchange<Context>, value: HandlerResult): Answer {
-    this.#reportFailure(exchange, CLIENT_CLOSED_REQUEST);
+    if (exchange.state === 'left') this.#reportFailure(exchange, CLIENT_CLOSED_REQUEST);
     discard(value);
     return null;
   }

@@ -136,7 +136,7 @@ function collect(exchange: Exchange, limitBytes: number): Promise<Buffer<ArrayBu
       settle(coded ?? tooLarge(limitBytes));
     };
     const onEnd = (): void => settle();
-    const onAbort = (): void => settle(aborted());
+    const onAbort = (): void => settle(failureOf(exchange));
     if (req.readableEnded) onEnd();
     else if (req.destroyed) onAbort();
     else {
@@ -158,7 +158,7 @@ function limitStream(exchange: Exchange, limitBytes: number): Readable {
     },
   });
   const abort = (): void => {
-    limiter.destroy(aborted());
+    limiter.destroy(failureOf(exchange));
   };
   const abortIncomplete = (): void => {
     if (!req.complete) abort();
@@ -194,6 +194,6 @@ function tooLarge(limitBytes: number): HttpError {
   return new HttpError(413, `The body may have at most ${limitBytes} bytes.`);
 }
 
-function aborted(): HttpError {
-  return new HttpError(400, 'The request ended before its body was complete.');
+function failureOf({ body }: Exchange): HttpError {
+  return body?.failure ?? new HttpError(400, 'The request ended before its body was complete.');
 }

@@ -49,10 +49,10 @@ export function routeNotFound(): HttpError {
 /**
  * @param thrown an `ApiError`, an `HttpError`, any other `Error`, or a value that is not an error at all
  * @param ctx of the request; null without one
- * @returns status 400 to 599; for a foreign error the fixed text, unless its member `expose` is true (http-errors), or
- * middleware for Express failed with it
+ * @returns status 400 to 599; for a foreign error the fixed text, unless its member `expose` is true (http-errors),
+ * middleware for Express failed with it, or the body broke off: then that is why
  */
-export function mapError(thrown: unknown, ctx: { readonly expressError: unknown } | null = null): MappedError {
+export function mapError(thrown: unknown, ctx: Context | null = null): MappedError {
   try {
     // Inside the `try`: a Proxy or a getter may throw. The constructor has checked status and code, but a subclass or a
     // later assignment may have changed them.
@@ -68,7 +68,7 @@ export function mapError(thrown: unknown, ctx: { readonly expressError: unknown 
   } catch {
     // A getter or a proxy of what was thrown threw in its turn.
   }
-  return SERVER_ERROR;
+  return ctx?.exchange.body?.failure ?? SERVER_ERROR;
 }
 
 /**

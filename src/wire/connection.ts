@@ -288,19 +288,28 @@ export class Connection<Handling> implements Carrier, Sending {
     this.#settle(exchange, isCut ? CLIENT_CLOSED_REQUEST : res.writableEnded ? res.statusCode : status);
   }
 
-  /** The rest of the body will never come: the request is answered with an error, unless a reply is begun. */
+  /**
+   * The rest of the body will never come: the request is answered with an error, unless a reply is begun. A handler
+   * that reads the body gets that error, so that it goes through middleware.
+   */
   #breakBody(exchange: Exchange<Handling>, body: IncomingBody, error: HttpError): void {
     const { req, res } = exchange;
     // A handler that still reads the body would wait for ever.
     this.socket.once('close', () => req.destroy());
-    body.break();
+    body.break(error);
     dropLateHeaders(res);
     exchange.inContext(() => {
       if (exchange.state === 'over') return;
       if (exchange.state === 'waiting') exchange.refusal = error;
       exchange.notifyGone();
-      if (exchange.state === 'running' || exchange.state === 'sending') this.replace(exchange, error);
+      if (exchange.state === 'sending') this.replace(exchange, error);
+      else if (exchange.state === 'running') inNextTurn(() => exchange.inContext(() => this.#giveUp(exchange, error)));
     });
+  }
+
+  /** Answers for a handler that goes on without the body. */
+  #giveUp(exchange: Exchange<Handling>, error: HttpError): void {
+    if (exchange.state === 'running') this.replace(exchange, error);
   }
 
   replace(exchange: Exchange<Handling>, thrown: unknown): void {

@@ -111,7 +111,7 @@ export class Exchange<Handling = unknown> {
 
   /** Whether nobody can receive the handler's reply: the client has disconnected, or the body broke off. */
   get isGone(): boolean {
-    return this.#isLost || this.body?.isBroken === true;
+    return this.#isLost || (this.body !== null && this.body.failure !== null);
   }
 
   /** Whether a handler has taken the reply into its own hands: it is written, being written, or destroyed. */

@@ -1,14 +1,15 @@
 /* The body of a request as it arrives: who reads it, and what becomes of the rest. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { HttpError } from '../base/errors.js';
 
 /** Maximum bytes that are read and dropped of a body that no handler wants; with more, the connection is closed. */
 const DISCARD_BYTES = 64 * 1024 * 1024;
 
 /** The body of one request; a request without one has none. */
 export class IncomingBody {
-  /** Whether the rest will never come. */
-  isBroken = false;
+  /** Why the rest will never come; null while it may. */
+  failure: HttpError | null = null;
   #isAsked = false;
   #isDiscarded = false;
 
@@ -46,8 +47,8 @@ export class IncomingBody {
   }
 
   /** To be called when the rest will never come; what still arrives is dropped. */
-  break(): void {
-    this.isBroken = true;
+  break(error: HttpError): void {
+    this.failure = error;
     this.req.removeAllListeners('readable');
     this.#discard();
   }
@@ -57,7 +58,7 @@ export class IncomingBody {
    * stop reading from the socket: a disconnect would go unnoticed.
    */
   drop(): void {
-    if (!this.req.complete && !this.isBroken) this.#discard();
+    if (!this.req.complete && this.failure === null) this.#discard();
   }
 
   #discard(): void {

@@ -9,11 +9,12 @@ import { connect } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { reply } from 'postern';
+import { reply, type Handler } from 'postern';
 import { rawExchange, parseResponses } from '../support/raw.js';
-import { createApp, serve } from '../support/serve.js';
+import { createApp, createRecorder, serve } from '../support/serve.js';
 
 const upload = 'POST /t HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc';
+const chunked = 'POST /t HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n';
 
 test('requestTimeout answers 408, closes the connection and ends the reader', async () => {
   const app = createApp({ headersTimeout: 1000, requestTimeout: 1000 });
@@ -29,6 +30,34 @@ test('requestTimeout answers 408, closes the connection and ends the reader', as
   const [response] = parseResponses(await rawExchange(port, upload));
   expect([response?.status, response?.headers['connection']]).toEqual([408, 'close']);
   expect(await finished).toMatch(/Error/);
+});
+
+test.for<[string, number, string, Handler]>([
+  ['text() and a time limit', 408, upload, (ctx) => ctx.text()],
+  ['stream() and a time limit', 408, upload, (ctx) => ctx.stream().toArray()],
+  ['text() and a malformed chunk', 400, chunked, (ctx) => ctx.text()],
+  ['the signal and a time limit', 408, upload, async (ctx) => {
+    await once(ctx.signal, 'abort');
+    throw ctx.signal.reason;
+  }],
+])('the answer to a body that breaks off goes through middleware and is logged once: %s', async ([, status, head, read]) => {
+  const logger = createRecorder();
+  const seen: unknown[] = [];
+  const app = createApp({ headersTimeout: 300, requestTimeout: 300, logger }).use(async (_ctx, next) => {
+    const reply = await next();
+    seen.push(reply.status);
+    reply.headers.set('access-control-allow-origin', '*');
+    return reply;
+  });
+  const reading = new Promise<void>((resolve) => app.post('/t', (ctx) => (resolve(), read(ctx))));
+  const { port } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () => socket.write(head));
+  await reading;
+  socket.write(head === chunked ? 'zz\r\n' : 'a');
+  const [answer] = parseResponses(String(Buffer.concat(await socket.toArray())));
+  expect([answer?.status, answer?.headers['access-control-allow-origin'], seen]).toEqual([status, '*', [status]]);
+  expect(logger.entries.map(({ message, object }) => [message, object['status_code']]))
+    .toEqual([['request refused', status]]);
 });
 
 test.for([

@@ -389,13 +389,13 @@ function randomJson(random: Random): Buffer {
 function expectedOf({ reader, body: content, chunked, contentType, contentEncoding }: Upload, limit: number): Expected {
   if (reader === 'ignored') return { statuses: [200], body: Buffer.from('ignored') };
   if (reader === 'json' && !chunked && content.length === 0) return { statuses: [400], body: null };
-  const isForm = contentType === undefined || contentType === 'application/x-www-form-urlencoded';
+  const isForm =
+    contentType === undefined || contentType === 'application/x-www-form-urlencoded' || content.length === 0;
   const wrongType = (reader === 'json' && contentType !== 'application/json') || (reader === 'form' && !isForm);
   const isCoded = contentEncoding !== undefined && contentEncoding.toLowerCase() !== 'identity';
   // A chunked body may have no byte: only its end shows whether it has a wrong type, unless it is too large before.
   if (reader === 'json' && chunked && !isCoded && content.length === 0) return { statuses: [400], body: null };
-  if (reader === 'json' && chunked && !isCoded && wrongType && content.length > limit)
-    return { statuses: [413], body: null };
+  if (chunked && !isCoded && wrongType && content.length > limit) return { statuses: [413], body: null };
   if (wrongType || isCoded) return { statuses: [415], body: null };
   if (content.length > limit) return { statuses: [413], body: null, mayBreakOff: reader === 'echo' && chunked };
   const text = new TextDecoder().decode(content);
