@@ -3,6 +3,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { builtin } from '../base/builtin.js';
+import { monotonicNow } from '../base/clock.js';
 import type { ErrorCode } from '../base/error-codes.js';
 import { assertLogger, bindLogger, type Logger, type SafeLogger } from '../base/log.js';
 import { booleanOr, converted, LIST, option, wholeNumber } from '../base/options-check.js';
@@ -10,8 +11,8 @@ import type { Kind, OptionTable, Resolved } from '../base/options-check.js';
 import type { CallExport } from '../mesh/call-tracing.js';
 import type { ServiceClient, ServiceClients } from '../mesh/service-client.js';
 import { readCaller, type Caller } from '../propagation/caller.js';
-import { DEADLINE_HEADER, readDeadlineHeader } from '../propagation/mesh-headers.js';
-import type { CallTuple } from '../story/calls.js';
+import { CALLS_HEADER, DEADLINE_HEADER, readDeadlineHeader } from '../propagation/mesh-headers.js';
+import { formatCalls, type CallTuple } from '../story/calls.js';
 import type { Story } from '../story/story.js';
 import { outgoingHeaders, traceIds, type Sampler, type TraceSpan } from '../propagation/trace-context.js';
 import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';
@@ -94,6 +95,9 @@ export interface SpanExport extends CallExport {
   /** @param startedAtMs on the clock of `performance.now()` */
   addJob(name: string, startedAtMs: number, trace: TraceSpan, error: unknown): void;
 }
+
+/** How long, in ms, a caller without a deadline is taken to wait. @internal */
+export const PATIENCE_MS = 2000;
 
 /** Whatever a handler may return. */
 export type HandlerResult =
@@ -212,8 +216,13 @@ export class Context<P = Params> {
   get raw(): { readonly req: IncomingMessage; readonly res: ServerResponse } {
     const { admission, exchange } = this;
     const { req, res } = exchange;
-    const isFirst = exchange.raw === 'unused';
-    if (isFirst && admission !== null) exchange.onHead = [...exchange.onHead, () => admission.release()];
+    const prepare = (status: number): void => {
+      admission?.release();
+      if (exchange.outgoing !== null) return;
+      const told = this.toldCalls(status, exchange.raw === 'piped');
+      if (told !== null) res.setHeader(CALLS_HEADER, told);
+    };
+    if (exchange.raw === 'unused') exchange.onHead = [...exchange.onHead, prepare];
     exposeRaw(exchange);
     return { req, res };
   }
@@ -341,6 +350,19 @@ export class Context<P = Params> {
     const { req, startedAtMs } = this.exchange;
     if (req.headers[DEADLINE_HEADER] === undefined) return this.timeUpMs;
     return Math.min(startedAtMs + (readDeadlineHeader(req.headers) ?? Infinity), this.timeUpMs);
+  }
+
+  /** How long, in ms, its caller is taken to wait: a request is slow after half of it. @internal */
+  get patienceMs(): number {
+    return readDeadlineHeader(this.headers) ?? PATIENCE_MS;
+  }
+
+  /** Its calls for `x-postern-calls`, if it failed or was slow and another service has sent it; else null. @internal */
+  toldCalls(status: number, isStream: boolean): string | null {
+    const { calls, exchange, patienceMs } = this;
+    const isSlow = !isStream && monotonicNow() - exchange.startedAtMs > patienceMs / 2;
+    // The caller last: to read its name costs more than the rest.
+    return calls !== null && (status >= 500 || isSlow) && this.caller !== undefined ? formatCalls(calls) : null;
   }
 
   /**

@@ -1,27 +1,22 @@
 /* Tells the cause of a failing or slow request: the header with its calls, the line of the log, the story. */
 
-import type { IncomingMessage } from 'node:http';
-import { Date, monotonicNow } from '../base/clock.js';
-import { CALLS_HEADER, DEADLINE_HEADER, readDeadlineHeader } from '../propagation/mesh-headers.js';
+import { Date } from '../base/clock.js';
+import { CALLS_HEADER, DEADLINE_HEADER } from '../propagation/mesh-headers.js';
 import { logSafely } from '../base/log.js';
-import { formatCalls } from '../story/calls.js';
 import type { RecentRequest, Story } from '../story/story.js';
 import type { Exchange } from '../wire/exchange.js';
 import { hasStream, type Outgoing } from '../wire/outgoing.js';
-import { Context } from './context.js';
+import { Context, PATIENCE_MS } from './context.js';
 import type { Observer } from './observers.js';
-
-/** How long, in ms, a caller without a deadline is taken to wait. A request is slow after half of it. */
-const PATIENCE_MS = 2000;
 
 /** Adds the calls of a request to its reply, if it failed or was slow and another service has sent it. */
 export function tellCalls(ctx: Context, outgoing: Outgoing): Outgoing {
-  const { calls, exchange } = ctx;
   const { status, headers } = outgoing;
-  const isSlow = !hasStream(outgoing) && monotonicNow() - exchange.startedAtMs > patienceOf(exchange.req) / 2;
-  // The caller last: to read its name costs more than the rest.
-  if (calls === null || (status < 500 && !isSlow) || ctx.caller === undefined) return outgoing;
-  return { ...outgoing, headers: [...headers, CALLS_HEADER, formatCalls(calls)] };
+  const told = ctx.toldCalls(status, hasStream(outgoing));
+  if (told === null) return outgoing;
+  // A handler may have set one.
+  const others = headers.filter((_, i) => String(headers[i - (i % 2)]).toLowerCase() !== CALLS_HEADER);
+  return { ...outgoing, headers: [...others, CALLS_HEADER, told] };
 }
 
 /** A request, as far as it is known before its end. */
@@ -40,8 +35,9 @@ export class StoryObserver implements Observer {
     const { req, handling } = exchange;
     // Any other request costs these comparisons.
     if (status < 500 && ms * 2 <= PATIENCE_MS && req.headers[DEADLINE_HEADER] === undefined) return;
-    const patience_ms = patienceOf(req);
-    if (handling === null || (status < 500 && (ms * 2 <= patience_ms || isStreamed(exchange, status)))) return;
+    if (handling === null) return;
+    const { patienceMs: patience_ms } = handling;
+    if (status < 500 && (ms * 2 <= patience_ms || isStreamed(exchange, status))) return;
     if (Context.isMonitoring(handling)) return;
     const error_code = status < 500 ? null : handling.errorCode;
     const at = new Date().toISOString();
@@ -60,10 +56,6 @@ export class StoryObserver implements Observer {
     if (status >= 500 && ctx.errorCode === null && this.story.failures.take())
       logSafely(logger, 'error', { ...entry, ...told }, 'request failed');
   }
-}
-
-function patienceOf({ headers }: IncomingMessage): number {
-  return readDeadlineHeader(headers) ?? PATIENCE_MS;
 }
 
 /** Whether a reply, or the part of it that was sent until its client left, is a stream, which may take any time. */

@@ -65,8 +65,8 @@ export class Exchange<Handling = unknown> {
   raw: 'unused' | 'exposed' | 'piped' = 'unused';
   /** Whether it outlived the time limit of a drain, which then has closed its connection. */
   isCutByDrain = false;
-  /** Called before each head, once a handler may write it itself (`ctx.raw`). */
-  onHead: readonly (() => void)[] = NOBODY;
+  /** Called before each head, once a handler may write it itself (`ctx.raw`), with its status. */
+  onHead: readonly ((status: number) => void)[] = NOBODY;
   #state: ExchangeState = 'waiting';
   #id: string | undefined;
   #isLost = false;

@@ -31,7 +31,7 @@ function frameWell(exchange: Exchange): void {
     // As node:http does, but only if a header was set before. Those who look at the reply later find them in `res`.
     for (const [name] of given) res.removeHeader(name);
     for (const [name, value] of given) res.appendHeader(name, value);
-    for (const listener of exchange.onHead) listener();
+    for (const listener of exchange.onHead) listener(status);
     const drop = (name: string): unknown => res.hasHeader(name) && res.removeHeader(name);
     if (exchange.scope !== undefined) HIDDEN_HEADERS.forEach(drop);
     if (status === 204) drop('content-length');

@@ -3,8 +3,9 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
-import { defineEndpoint, Postern, reply, type Context } from 'postern';
+import { defineEndpoint, HttpError, Postern, reply, type Context, type Handler } from 'postern';
 import { createApp, createRecorder, expectFailures, serve, type Entry } from '../support/serve.js';
 import { rawRequest } from '../support/raw.js';
 
@@ -82,6 +83,28 @@ test('to a service the failing reply has the header; its client never sees it', 
   expect(seen?.has('x-postern-calls')).toBe(false);
   expect(await (await fetch(`${b?.url}/`, { headers: { 'user-agent': 'curl/8' } })).status).toBe(503);
   expect((await fetch(`${b?.url}/`)).headers.has('x-postern-calls')).toBe(false);
+});
+
+const FAILED = { status: 503, headers: { 'X-Postern-Calls': '[]' } };
+
+test.for<[how: string, handler: Handler]>([
+  ['a reply with such a header', () => reply({}, FAILED)],
+  ['a Response with such a header', () => new Response('', FAILED)],
+  ['an error with such a header', () => { throw new HttpError(503, 'x', { headers: FAILED.headers }); }],
+  ['what the handler wrote', ({ raw: { res } }) => void res.writeHead(503, FAILED.headers).end()],
+  ['what the handler set and wrote', ({ raw: { res } }) => void Object.assign(res, { statusCode: 503 }).end('x')],
+  ['what the handler piped', ({ raw: { res } }) => void Readable.from(['x']).pipe(res.writeHead(503))],
+])('the header has the calls, too, if the failing reply is %s', async ([, handler]) => {
+  const { url: leaf } = await serve(expectFailures(createApp({}, 'c'), 500).get('/', () => { throw new Error('x'); }));
+  const app = expectFailures(createApp({ settings: { SERVICE_CONNECTIONS: [`c=${leaf}`] } }, 'b'), 503);
+  app.get('/', async (ctx) => {
+    await ctx.service('c').get('/').catch(() => undefined);
+    return handler(ctx);
+  });
+  const { url } = await serve(app);
+  const response = await fetch(url, { headers: { 'user-agent': 'a/1 postern/1' } });
+  const told: unknown = JSON.parse(response.headers.get('x-postern-calls') as string);
+  expect([response.status, told]).toEqual([503, [['c', 'GET', '', 500, MS, UNKNOWN, []]]]);
 });
 
 test('each attempt is a call; a typed call has its path pattern, a call without an answer the status of its error', async () => {
@@ -205,13 +228,17 @@ test.for([
     open.get('/reply', () => reply({}, { headers }));
     open.get('/stream', () => reply((async function* () { yield 'x'; })(), { headers }));
     open.get('/raw', (ctx) => void ctx.raw.res.writeHead(200, headers).end());
+    open.get('/raw-failing', async (ctx) => {
+      await ctx.service('c').get('/').catch(() => undefined);
+      ctx.raw.res.writeHead(500).end();
+    });
     open.get('/set', (ctx) => {
       ctx.raw.res.setHeader('x-postern-calls', '[]');
       return {};
     });
   });
   const { url } = await app.listen({ host: '127.0.0.1', port: 0, ...listen });
-  for (const path of ['/failing', '/reply', '/stream', '/raw', '/set', '/nowhere']) {
+  for (const path of ['/failing', '/reply', '/stream', '/raw', '/raw-failing', '/set', '/nowhere']) {
     const response = await fetch(url + path, { headers: { 'user-agent': 'a/1 postern/1', ...sent } });
     expect([path, response.headers.has('x-postern-calls')]).toEqual([path, false]);
   }
