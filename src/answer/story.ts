@@ -59,7 +59,8 @@ export class StoryObserver implements Observer {
 }
 
 /** Whether a reply, or the part of it that was sent until its client left, is a stream, which may take any time. */
-function isStreamed({ outgoing, res }: Exchange, status: number): boolean {
+function isStreamed({ outgoing, req, res, raw }: Exchange, status: number): boolean {
   if (outgoing !== null) return hasStream(outgoing);
-  return status === 499 ? res.headersSent : res.chunkedEncoding;
+  if (status === 499) return res.headersSent;
+  return res.chunkedEncoding || raw === 'piped' || (req.httpVersionMinor === 0 && !res.hasHeader('content-length'));
 }

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
-import { defineEndpoint, HttpError, Postern, reply, type Context, type Handler } from 'postern';
+import { connect, defineEndpoint, HttpError, Postern, reply, type Context, type Handler } from 'postern';
 import { createApp, createRecorder, expectFailures, serve, type Entry } from '../support/serve.js';
 import { rawRequest } from '../support/raw.js';
 
@@ -140,15 +140,35 @@ test('a slow request is one that took more than half of its deadline: a line at 
   await expect.poll(() => lines((c as Link).log, 'request slow').length).toBe(1);
 });
 
-test('a stream is never slow', async () => {
-  const log = createRecorder();
-  const app = createApp({ logger: log }, 'a').get('/', async function* () {
+/** Takes longer than half of the deadline of its request. */
+const late = (): Readable => Readable.from((async function* () {
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  yield 'late';
+})());
+
+const OF_LENGTH = { 'content-length': '4' };
+
+test.for<[how: string, define: (app: Postern) => unknown]>([
+  ['is returned', (app) => app.get('/', late)],
+  ['is piped', (app) => app.get('/', ({ raw: { res } }) => void late().pipe(res))],
+  ['has a length', (app) => app.get('/', ({ raw: { res } }) => void late().pipe(res.writeHead(200, OF_LENGTH)))],
+  ['is written', (app) => app.get('/', async ({ raw: { res } }) => {
+    res.write('la');
     await new Promise((resolve) => setTimeout(resolve, 600));
-    yield 'late';
-  });
-  const { url } = await serve(app);
+    res.end('te');
+  })],
+  ['comes from middleware', (app) => app.use(connect((_req, res) => void late().pipe(res.writeHead(200, OF_LENGTH))))],
+  ['comes from a mount', (app) => app.mount('/', (_req, res) => void late().pipe(res.writeHead(200, OF_LENGTH)))],
+])('a stream that %s is never slow, with HTTP/1.0 either', async ([, define]) => {
+  const log = createRecorder();
+  const app = createApp({ logger: log }, 'a');
+  define(app);
+  const { port } = await serve(app);
   // More than a busy machine takes to begin, less than the stream takes.
-  expect(await (await fetch(url, { headers: { 'x-envoy-expected-rq-timeout-ms': '500' } })).text()).toBe('late');
+  for (const version of ['1.0', '1.1\r\nHost: a\r\nConnection: close']) {
+    const head = `GET / HTTP/${version}\r\nx-envoy-expected-rq-timeout-ms: 500\r\n\r\n`;
+    expect((await rawRequest(port as number, head)).body).toMatch(/late|la\r\n2\r\nte/);
+  }
   await app.close();
   expect(lines(log, 'request slow')).toEqual([]);
 });
