@@ -2,7 +2,7 @@
 
 import { FrameworkErrorCodes } from '../base/errors.js';
 import { isRecord } from '../base/options-check.js';
-import { asList } from '../payload/json-schema.js';
+import { asList, type JsonSchema } from '../payload/json-schema.js';
 import type { OpenApiDocument } from './document.js';
 import { collectMembers, shapeOf, type Members } from './operation.js';
 
@@ -26,8 +26,6 @@ export function isDocument(value: unknown): value is OpenApiDocument {
   return isRecord(value) && typeof value['openapi'] === 'string' && isRecord(value['paths']);
 }
 
-/** Recursive schemas are compared this far down. */
-const MAX_DEPTH = 12;
 const METHOD = /^(?:get|put|post|delete|options|head|patch|trace|query)$/;
 
 /** By method and the shape of the path: parameters may be renamed. */
@@ -87,32 +85,82 @@ function codesOf(reply: unknown, root: OpenApiDocument): readonly unknown[] {
 }
 
 /** @param sent whether clients send it; else they get it */
-function compareSchemas(both: Documents, sent: boolean, was: unknown, is: unknown, at: string, depth = 0): string[] {
-  const [old, now] = [collectMembers(was, both.before), collectMembers(is, both.after)];
-  if (old.schemas.length === 0 || now.schemas.length === 0 || depth > MAX_DEPTH) return [];
+function compareSchemas(both: Documents, sent: boolean, was: unknown, is: unknown, at: string): string[] {
+  return [...new Set(comparePair({ ...both, sent, results: new Map() }, was, is, at))];
+}
+
+/** A comparison of two schemas and the schemas below. */
+interface Comparison extends Documents {
+  readonly sent: boolean;
+  /** By the schema before and the schema after: a pair that is in many places is compared once. */
+  readonly results: Map<JsonSchema, Map<JsonSchema, string[]>>;
+}
+
+function comparePair(on: Comparison, was: unknown, is: unknown, at: string): string[] {
+  const [old, now] = [collectMembers(was, on.before), collectMembers(is, on.after)];
+  const [key, keyNow] = [keyOf(old), keyOf(now)];
+  if (key === undefined || keyNow === undefined) return [];
+  const known = on.results.get(key) ?? new Map<JsonSchema, string[]>();
+  const result = known.get(keyNow);
+  if (result !== undefined) return result;
+  // A schema that refers to itself adds nothing to its own result.
+  on.results.set(key, known.set(keyNow, []));
+  const [variants, variantsNow] = [variantsOf(old, was), variantsOf(now, is)];
+  const lines = variants === undefined && variantsNow === undefined
+    ? compareMembers(on, old, now, at)
+    : compareVariants(on, variants ?? [was], variantsNow ?? [is], at);
+  known.set(keyNow, lines);
+  return lines;
+}
+
+/** The new document must take each of the old variants, and return none but the old variants. */
+function compareVariants(on: Comparison, was: readonly unknown[], is: readonly unknown[], at: string): string[] {
+  const [narrow, wide] = on.sent ? [was, is] : [is, was];
+  return narrow.flatMap((one, i) => {
+    const found = wide.map((other) => (on.sent ? comparePair(on, one, other, at) : comparePair(on, other, one, at)));
+    if (found.some((lines) => lines.length === 0)) return [];
+    return (was.length === is.length && found[i]) || [anotherType(on, at)];
+  });
+}
+
+function compareMembers(on: Comparison, old: Members, now: Members, at: string): string[] {
   // Clients break when the new document asks for more, and when it returns less than the old document promised.
-  const [one, other] = sent ? [now, old] : [old, now];
-  const below = (was: unknown, is: unknown, name: string): string[] =>
-    compareSchemas(both, sent, was, is, `${at}/${name}`, depth + 1);
+  const [one, other] = on.sent ? [now, old] : [old, now];
+  const below = (was: unknown, is: unknown, name: string | number): string[] => comparePair(on, was, is, `${at}/${name}`);
   const [type, typeNow] = [firstOf(old, 'type'), firstOf(now, 'type')];
-  const [wide, narrow] = sent ? [typeNow, type] : [type, typeNow];
-  const isOther = wide !== undefined && narrow !== undefined && !includesType(wide, narrow);
+  const [wide, narrow] = on.sent ? [typeNow, type] : [type, typeNow];
+  const isOther = wide !== undefined && narrow !== undefined && wide !== narrow;
+  const places = asList(firstOf(now, 'prefixItems'));
   return [
-    ...(isOther ? [`${sent ? 'takes' : 'returns'} another type at ${at}`] : []),
+    ...(isOther && !(wide === 'number' && narrow === 'integer') ? [anotherType(on, at)] : []),
     ...[...one.properties.keys()].flatMap((name) => {
-      if (!sent && !now.properties.has(name)) return `no longer returns ${at}/${name}`;
+      if (!on.sent && !now.properties.has(name)) return `no longer returns ${at}/${name}`;
       if (one.required.has(name) && !other.required.has(name))
-        return `${sent ? 'now requires' : 'no longer always returns'} ${at}/${name}`;
+        return `${on.sent ? 'now requires' : 'no longer always returns'} ${at}/${name}`;
       return below(old.properties.get(name), now.properties.get(name), name);
     }),
+    ...below(old.others, now.others, '*'),
     ...below(firstOf(old, 'items'), firstOf(now, 'items'), '*'),
+    ...asList(firstOf(old, 'prefixItems')).flatMap((place, i) => below(place, places[i], i)),
   ];
 }
 
-/** Whether the first `type` of a schema includes the other one: a number may be an integer. */
-function includesType(wide: unknown, narrow: unknown): boolean {
-  const types = [wide].flat();
-  return [narrow].flat().every((type) => types.includes(type) || (type === 'integer' && types.includes('number')));
+function anotherType({ sent }: Comparison, at: string): string {
+  return `${sent ? 'takes' : 'returns'} another type at ${at}`;
+}
+
+/** The schema that a reference leads to; the schema itself if it is more than a reference. */
+function keyOf({ schemas }: Members): JsonSchema | undefined {
+  return schemas.find((schema) => Object.keys(schema).some((keyword) => keyword !== '$ref')) ?? schemas[0];
+}
+
+/** The variants of a union, or a schema for each of several types; undefined for another schema. */
+function variantsOf(members: Members, schema: unknown): readonly unknown[] | undefined {
+  const variants = members.schemas.flatMap(({ anyOf, oneOf }) => [...asList(anyOf), ...asList(oneOf)]);
+  // Variants beside members are only a part of what holds.
+  if (variants.length > 0 && members.properties.size === 0) return variants;
+  const type = firstOf(members, 'type');
+  return Array.isArray(type) ? type.map((each: unknown) => ({ ...asObject(schema), type: each })) : undefined;
 }
 
 /** The first value of a keyword in the schemas that hold for the same value. */

@@ -34,6 +34,15 @@ const taking = (schema: object, required = true): object =>
   ({ requestBody: { required, content: { 'application/json': { schema } } }, responses: {} });
 const $ref = '#/components/schemas/User';
 
+/** A schema that refers to itself in four ways, and has further members. */
+const tree = (...others: string[]): object => ({
+  User: {
+    type: 'object',
+    properties: Object.fromEntries([...'abcd'].map((name): [string, object] => [name, { anyOf: [{ $ref }, { type: 'null' }] }])
+      .concat(others.map((name) => [name, {}]))),
+  },
+});
+
 const changes: { name: string; before: OpenApiDocument; after: OpenApiDocument; breaks: string[] }[] = [
   { name: 'a parameter of the path is renamed', before: documentOf({ responses: {} }),
     after: documentOf({ responses: {} }, '/a/{other}'), breaks: [] },
@@ -92,6 +101,8 @@ const changes: { name: string; before: OpenApiDocument; after: OpenApiDocument; 
     after: documentOf(replying({ type: 'string' })),
     breaks: [],
   })),
+  { name: 'a schema that refers to itself has a member less', before: documentOf(replying({ $ref }), '/a/{id}', tree('v')),
+    after: documentOf(replying({ $ref }), '/a/{id}', tree()), breaks: ['GET /a/{id} no longer returns 200/v'] },
   { name: 'a schema refers to itself',
     before: documentOf(replying({ $ref }), '/a/{id}', { User: { properties: { u: { $ref } } } }),
     after: documentOf(replying({ $ref }), '/a/{id}', { User: { properties: { u: { $ref } } } }), breaks: [] },
@@ -102,6 +113,16 @@ test.for(changes)('what breaks when $name', ({ before, after, breaks }) => {
 });
 
 const allowing = (...params: string[]): RouteOptions => ({ public: { params } });
+const [a, ab, c] = [z.object({ a: z.string() }), z.object({ a: z.string(), b: z.string() }), z.object({ c: z.string() })];
+/** Schemas of other kinds around `ab`, and the same around `a`; where the difference is. */
+const around: readonly (readonly [name: string, before: z.ZodType, after: z.ZodType, at: string])[] = [
+  ['what may be null', z.object({ u: ab.nullable() }), z.object({ u: a.nullable() }), '/u/b'],
+  ['the whole, which may be null', ab.nullable(), a.nullable(), '/b'],
+  ['a variant', z.union([c, ab]), z.union([c, a]), '/b'],
+  ['an inner variant', z.union([c, z.union([z.string(), ab])]), z.union([c, z.union([z.string(), a])]), '/b'],
+  ['a record', z.record(z.string(), ab), z.record(z.string(), a), '/*/b'],
+  ['a tuple', z.tuple([z.string(), ab]), z.tuple([z.string(), a]), '/1/b'],
+];
 const routeChanges: { name: string; before: RouteOptions; after: RouteOptions; breaks: string[] }[] = [
   { name: 'a query parameter is no longer allowed', before: allowing('q', 'page'), after: allowing('page'),
     breaks: ['GET /a no longer takes query "q"'] },
@@ -113,6 +134,22 @@ const routeChanges: { name: string; before: RouteOptions; after: RouteOptions; b
     after: { response: { 200: null } }, breaks: ['GET /a no longer returns a body with 200'] },
   { name: 'a response schema is removed', before: { response: z.string() }, after: {}, breaks: [] },
   { name: 'a body schema is removed', before: { body: z.string() }, after: {}, breaks: [] },
+  ...around.map(([name, before, after, at]) => (
+    { name: `${name} has a member less`, before: { response: before }, after: { response: after },
+      breaks: [`GET /a no longer returns 200${at}`] })),
+  ...around.map(([name, after, before, at]) => (
+    { name: `${name} needs another member`, before: { body: before }, after: { body: after },
+      breaks: [`GET /a now requires body${at}`] })),
+  { name: 'a reply has another variant', before: { response: z.union([a, c]) },
+    after: { response: z.union([z.object({ d: z.string() }), c, a]) }, breaks: ['GET /a returns another type at 200'] },
+  { name: 'a reply may be null', before: { response: ab }, after: { response: ab.nullable() },
+    breaks: ['GET /a returns another type at 200'] },
+  { name: 'a reply has a variant less', before: { response: z.union([c, ab]).nullable() }, after: { response: ab },
+    breaks: [] },
+  { name: 'an input takes a variant less', before: { body: z.union([z.string(), z.number(), ab]) },
+    after: { body: z.union([z.string(), z.number()]) }, breaks: ['GET /a takes another type at body'] },
+  { name: 'an input takes another variant', before: { body: z.union([z.string(), z.number()]) },
+    after: { body: z.union([ab, z.string(), z.number()]) }, breaks: [] },
   { name: 'an error is removed', before: { errors: [BadRequest] }, after: {},
     breaks: ['GET /a no longer declares 400'] },
 ];
