@@ -126,7 +126,7 @@ function compareVariants(on: Comparison, was: readonly unknown[], is: readonly u
 function compareMembers(on: Comparison, old: Members, now: Members, at: string): string[] {
   // Clients break when the new document asks for more, and when it returns less than the old document promised.
   const [one, other] = on.sent ? [now, old] : [old, now];
-  const below = (was: unknown, is: unknown, name: string | number): string[] => comparePair(on, was, is, `${at}/${name}`);
+  const below = (was: unknown, is: unknown, name: string): string[] => comparePair(on, was, is, `${at}/${name}`);
   const [type, typeNow] = [firstOf(old, 'type'), firstOf(now, 'type')];
   const [wide, narrow] = on.sent ? [typeNow, type] : [type, typeNow];
   const isOther = wide !== undefined && narrow !== undefined && wide !== narrow;
@@ -141,7 +141,7 @@ function compareMembers(on: Comparison, old: Members, now: Members, at: string):
     }),
     ...below(old.others, now.others, '*'),
     ...below(firstOf(old, 'items'), firstOf(now, 'items'), '*'),
-    ...asList(firstOf(old, 'prefixItems')).flatMap((place, i) => below(place, places[i], i)),
+    ...asList(firstOf(old, 'prefixItems')).flatMap((place, i) => below(place, places[i], String(i))),
   ];
 }
 
@@ -180,7 +180,7 @@ function inputsOf(operation: unknown): Map<string, { readonly required: boolean;
   return inputs.set('body', { required: required === true, schema: schemaOf(requestBody) });
 }
 
-/** The schema of the first content type. A document of ours has one, and for errors two that say the same. */
+/** The schema of the first content type. The other content types in a document of ours say the same. */
 function schemaOf(holder: unknown): unknown {
   return asObject(Object.values(asObject(asObject(holder)['content']))[0])['schema'];
 }

@@ -98,17 +98,12 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
   const { extras = {}, sent = 'input' } = app[OPENAPI] ?? {};
   const components = new Components({ Error: ERROR, Problem: PROBLEM });
   const paths: Record<string, Record<string, unknown> & { additionalOperations?: Record<string, unknown> }> = {};
-  const operationIds = new Map<string | undefined, string>();
+  const operationIds = new Map<unknown, string>();
   // The templates, each with the names of the route that came first, by their text without names.
   const templates = new Map<string, ReturnType<typeof toTemplate> & Pick<Route, 'path' | 'pattern'>>();
   for (const route of routesOf(app)) {
     const { method, path, pattern, exposure, options: own } = route;
     if ((scope === 'public' && !exposure.public) || own.openapi === false) continue;
-    const { operationId } = own;
-    const twin = operationIds.get(operationId);
-    if (twin !== undefined)
-      throw new OpenApiError(path, `its operationId "${operationId}" is also used by ${twin}; rename one`);
-    if (operationId !== undefined) operationIds.set(operationId, `${method} ${path}`);
     const given = toTemplate(path);
     const { template } = given;
     const shape = shapeOf(template);
@@ -119,6 +114,11 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
     const parameters = given.parameters.map((each, i) => ({ ...each, name: known.parameters[i]?.name ?? each.name }));
     const item = (paths[known.template] ??= {});
     const operation = toOperation(route, parameters, components, sent);
+    const { operationId } = operation;
+    const twin = operationIds.get(operationId);
+    if (twin !== undefined)
+      throw new OpenApiError(path, `its operationId "${String(operationId)}" is also used by ${twin}; rename one`);
+    if (operationId !== undefined) operationIds.set(operationId, `${method} ${path}`);
     if (METHODS.includes(method) || (method === 'QUERY' && version === '3.2')) item[method.toLowerCase()] = operation;
     else if (version === '3.1') throw new OpenApiError(path, `OpenAPI 3.1 has no ${method}; 3.2 has`);
     else (item.additionalOperations ??= {})[method] = operation;

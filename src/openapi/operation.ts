@@ -114,7 +114,7 @@ export function toOperation(
     ...(all.length === 0 ? {} : { parameters: all }),
     ...(body === undefined ? {} : { requestBody: { required: !takesNothing(body), content } }),
     responses: {
-      ...successes(response, schemaOf),
+      ...successes(response, schemaOf, { components }),
       ...declaredErrors([
         ...errors,
         ...(isChecked ? [InvalidRequest] : []),
@@ -171,18 +171,30 @@ function takesNothing(schema: unknown): boolean {
   }
 }
 
-function successes(response: MaybeResponse, schemaOf: (part: string, given: unknown) => JsonSchema | undefined): Json {
+function successes(
+  response: MaybeResponse,
+  schemaOf: (part: string, given: unknown) => JsonSchema | undefined,
+  root: unknown,
+): Json {
   if (response === undefined) return { '2XX': { description: 'Success' } };
   const byStatus = isSchema(response) ? { 200: response } : response;
   const entries = Object.entries(byStatus).map(([status, given]): [string, Json] => {
     const description = STATUS_CODES[status] ?? 'Success';
     if (given === null) return [status, { description }];
     const schema = schemaOf(`response ${status}`, given) ?? {};
-    // A text that a handler returns is sent unchanged, not as JSON.
-    const type = schema['type'] === 'string' ? 'text/plain' : 'application/json';
-    return [status, { description, content: { [type]: { schema } } }];
+    const content = Object.fromEntries(mediaTypesOf(schema, root).map((type) => [type, { schema }]));
+    return [status, { description, content }];
   });
   return Object.fromEntries(entries);
+}
+
+/** A text that a handler returns is sent unchanged, not as JSON. */
+function mediaTypesOf(schema: JsonSchema, root: unknown): readonly string[] {
+  const types = [...appliedSchemas(schema, root, COMBINING)].flatMap(({ type, const: value, enum: values }) =>
+    type ?? [...asList(values), ...(value === undefined ? [] : [value])].map((each) => typeof each));
+  const isText = (type: unknown): boolean => type === 'string';
+  if (!types.some(isText)) return ['application/json'];
+  return types.every(isText) ? ['text/plain'] : ['text/plain', 'application/json'];
 }
 
 function declaredErrors(errors: readonly Pick<ErrorType, 'statusCode' | 'errorCode'>[]): Json {

@@ -265,6 +265,23 @@ test('a schema without JSON Schema is {}, a body that may be absent is not requi
   expect(Object.keys(at(document, '/tree', 'post').responses['200'].content)).toEqual(['text/plain']);
 });
 
+const anyOf = [{ type: 'string' }, { type: 'object' }];
+const REPLIES: readonly { name: string; response: AnySchema; types: readonly string[] }[] = [
+  { name: 'a text with a name', response: z.string().meta({ id: 'Name' }), types: ['text/plain'] },
+  { name: 'two schemas of one text', response: z.string().and(z.string()), types: ['text/plain'] },
+  { name: 'a union of texts', response: z.string().min(3).or(z.literal('q')), types: ['text/plain'] },
+  { name: 'texts without a type', response: withJsonSchema({ enum: ['a', 'b'] }), types: ['text/plain'] },
+  { name: 'a text or null', response: z.string().nullable(), types: ['text/plain', 'application/json'] },
+  { name: 'a text or an object', response: withJsonSchema({ anyOf }), types: ['text/plain', 'application/json'] },
+  { name: 'values without a type', response: withJsonSchema({ enum: ['a', 1] }), types: ['text/plain', 'application/json'] },
+  { name: 'a number', response: z.number(), types: ['application/json'] },
+  { name: 'an object with a text', response: z.object({ a: z.string() }), types: ['application/json'] },
+];
+test.for(REPLIES)('the content of $name is $types', ({ response, types }) => {
+  const document = toOpenApi(createApp().get('/a', { response }, () => undefined as never));
+  expect(Object.keys(at(document, '/a', 'get').responses['200'].content)).toEqual(types);
+});
+
 test('a schema that rejects later when it is asked about a request without a body ends no process', () => {
   const validate = (): Promise<never> => Promise.reject(new Error('no body'));
   const body: StandardSchemaV1 = { '~standard': { version: 1, vendor: 'test', validate } };
@@ -370,6 +387,9 @@ const unsayable: { name: string; define: (app: Postern) => unknown; route: strin
     reason: 'the schema of its body has no JSON Schema' },
   { name: 'a method that the version lacks', define: (app) => app.route('/a', { PURGE: () => '' }), route: '/a',
     reason: 'OpenAPI 3.1 has no PURGE' },
+  { name: 'one operationId twice, by the option openapi',
+    define: (app) => app.get('/a', { operationId: 'x' }, () => '').get('/b', { openapi: { operationId: 'x' } }, () => ''),
+    route: '/b', reason: 'operationId "x" is also used by GET /a' },
   { name: 'one operationId twice',
     define: (app) => app.get('/a', { operationId: 'x' }, () => '').get('/b', { operationId: 'x' }, () => ''),
     route: '/b', reason: 'operationId "x" is also used by GET /a' },
