@@ -113,7 +113,9 @@ test.for(changes)('what breaks when $name', ({ before, after, breaks }) => {
 });
 
 const allowing = (...params: string[]): RouteOptions => ({ public: { params } });
-const [a, ab, c] = [z.object({ a: z.string() }), z.object({ a: z.string(), b: z.string() }), z.object({ c: z.string() })];
+const a = z.object({ a: z.string() });
+const ab = z.object({ a: z.string(), b: z.string() });
+const c = z.object({ c: z.string() });
 /** Schemas of other kinds around `ab`, and the same around `a`; where the difference is. */
 const around: readonly (readonly [name: string, before: z.ZodType, after: z.ZodType, at: string])[] = [
   ['what may be null', z.object({ u: ab.nullable() }), z.object({ u: a.nullable() }), '/u/b'],
