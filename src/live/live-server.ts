@@ -44,6 +44,8 @@ export async function startLive(options: LiveOptions): Promise<LivePage> {
     REQUIRED_SERVICE_CONNECTIONS: [],
     SERVICE_URL_TEMPLATE: 'http://{service}',
   };
+  // Before the server listens: nothing that a request needs is read from the disk later.
+  const script = readFileSync(new URL('live-script.js', import.meta.url), 'utf8');
   const app = new Postern('live', { settings, logger: false, attachMonitorEndpoints: false, tracing: false });
   app.use((ctx, next) => {
     if (!LOOPBACK.test(ctx.headers.host ?? '')) throw new HttpError(403, 'This page is for its own machine.');
@@ -54,7 +56,7 @@ export async function startLive(options: LiveOptions): Promise<LivePage> {
     const ours = `default-src 'none'; script-src 'nonce-${nonce}'; style-src 'nonce-${nonce}'; connect-src 'self'`;
     const policy = `${ours}; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
     const own = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': policy };
-    return reply(renderPage(options, nonce), { headers: { ...HEADERS, ...own } });
+    return reply(renderPage(options, script, nonce), { headers: { ...HEADERS, ...own } });
   });
   const look = remember(options);
   app.get('/mesh.json', async () => reply(await look(), { headers: HEADERS }));
@@ -94,7 +96,7 @@ const HEADERS = {
 };
 
 /** One document with its style and its script inside, so that it needs nothing from elsewhere. */
-function renderPage({ service, depth, timeoutMs }: LiveOptions, nonce: string): string {
+function renderPage({ service, depth, timeoutMs }: LiveOptions, script: string, nonce: string): string {
   const name = service.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`);
   return `<!doctype html>
 <html lang="en">
@@ -156,7 +158,7 @@ function renderPage({ service, depth, timeoutMs }: LiveOptions, nonce: string): 
 </section>
 </main>
 <script type="module" nonce="${nonce}">
-${readFileSync(new URL('live-script.js', import.meta.url), 'utf8')}
+${script}
 startPage(${timeoutMs + 2_000});
 </script>
 </body>

@@ -4,7 +4,13 @@
  * @module-tag package
  */
 
-import { expect, test } from 'vitest';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { COMMAND } from '../support/command.js';
 import { startFakeMesh } from '../support/fake-mesh.js';
 import { askLive, startLive, type Report } from '../support/live-page.js';
 
@@ -94,4 +100,18 @@ test('since when is since the status is what it is; a reason that changes alone 
     [], ['a → b fails: 503 down'], [], ['a → b fails: 504 down'], [expect.stringMatching(/^a → b answers again after \d+ s$/)],
   ]);
   expect(sinces[2]).toBe(sinces[1]);
+});
+
+test('its page is served although the package is gone from the disk', async () => {
+  const mesh = await startFakeMesh({ a: [] });
+  const folder = mkdtempSync(join(tmpdir(), 'postern-live-'));
+  const dist = dirname(COMMAND);
+  cpSync(dist, join(folder, 'dist'), { recursive: true });
+  cpSync(join(dist, '../package.json'), join(folder, 'package.json'));
+  const child = spawn(process.execPath, [join(folder, 'dist/cli.js'), 'live', mesh.url], { stdio: 'pipe' });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [text] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
+  rmSync(folder, { recursive: true });
+  const response = await fetch(/^http:\S+$/m.exec(text)?.[0] ?? '');
+  expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('startPage(')]);
 });
