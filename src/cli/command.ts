@@ -120,7 +120,7 @@ function parse(args: string[], options: Options): Parsed {
     const reason = messageOf(error).replace(/\.(?: .*)?$/, '');
     const [, unknown] = /^Unknown option '-*([^']*)'/.exec(reason) ?? [];
     if (unknown === undefined) throw new UsageError(reason);
-    const nearest = nearestName(unknown, Object.keys(options));
+    const nearest = nearestName(unknown, [...Object.keys(options), 'help']);
     const guess = nearest === undefined ? '' : `did you mean --${nearest}? `;
     throw new UsageError(`${reason}; ${guess}${describeOptions(options)}`);
   }

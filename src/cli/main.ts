@@ -61,7 +61,7 @@ async function dispatch(name: string | undefined, args: string[]): Promise<Comma
   if (name === '--version' || name === '-v') return { text: `${FRAMEWORK_VERSION}\n` };
   const command = COMMANDS.get(name);
   if (command === undefined) {
-    const nearest = nearestName(name, [...COMMANDS.keys()]);
+    const nearest = nearestName(name, [...COMMANDS.keys(), 'help', '--help', '--version']);
     const guess = nearest === undefined ? '' : `did you mean ${nearest}? `;
     throw new Error(`unknown command ${JSON.stringify(name)}; ${guess}give one of ${[...COMMANDS.keys()].join(', ')}`);
   }

@@ -81,6 +81,9 @@ const PING = ['ping', 'http://127.0.0.1:1/users/', '--depth', '1'];
 const wrong = [
   { args: [''], says: 'unknown command ""; give one of routes, gateway, openapi, errors, k8s, alerts, ping, ' },
   { args: ['route'], says: 'unknown command "route"; did you mean routes? give one of routes, ' },
+  ...['help', '--help', '--version'].map((name) => (
+    { args: [name.replace(/(.)(.)$/, '$2$1')], says: `did you mean ${name}? give one of routes, ` })),
+  { args: ['routes', 'app.mjs', '--hepl'], says: "'--hepl'; did you mean --help? the options are --json, --check" },
   { args: ['toString'], says: 'unknown command "toString"' },
   { args: ['help', 'route'], says: 'unknown command "route"; did you mean routes?' },
   { args: ['\u001b[31mred'], says: 'unknown command' },
