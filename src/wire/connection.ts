@@ -282,7 +282,8 @@ export class Connection<Handling> implements Carrier, Sending {
     if (!res.writableEnded) {
       // Malformed bytes or CONNECT would be answered inside the reply that broke off.
       this.#answerNothingMore();
-      // In the next tick: node:http hands to the socket what was written in this one.
+      // In the next tick: node:http hands to the socket what was written in this one, and can't if it is ended before.
+      this.#state = 'closed';
       nextTick(() => this.socket.destroy());
     }
     this.#settle(exchange, isCut ? CLIENT_CLOSED_REQUEST : res.writableEnded ? res.statusCode : status);
