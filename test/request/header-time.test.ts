@@ -103,8 +103,13 @@ test.for(REQUESTS)(
       .get('/call', async (ctx) => (await ctx.service('peer').get('/')).body);
     // To read them takes longer than to read the header.
     if (line.includes('/metrics/')) app.metrics.clear();
-    if (what === 'Transfer-Encoding') expectFailures(app, 501);
     const { port } = await serve(app);
+    if (what === 'Transfer-Encoding') {
+      // Some versions of Node.js refuse all hostile values themselves, with a 400.
+      const coded = `${line} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n`;
+      expect((await rawRequest(port, coded)).status).toBe(501);
+      expectFailures(app, 501);
+    }
     const others = ['Host: x', 'Connection: close', 'Content-Length: 2'].filter((field) => {
       const [name = ''] = field.split(':');
       return !fields.startsWith(name) && !(fields.startsWith('Transfer-Encoding') && name === 'Content-Length');

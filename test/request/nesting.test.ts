@@ -63,19 +63,10 @@ describe('nesting without an end while asynchronous contexts are kept (CVE-2025-
     ['an error behind 10,000 others', chained],
     ['a deep value that is thrown', () => { throw nested(); }],
   ];
-  test('a deep value that is returned is written where the runtime can, and else gives 500', async () => {
+  test('a deep value that is returned gives 500', async () => {
     const { app } = createNested({});
-    app.get('/deep', nested);
-    let text: string | null = null;
-    try {
-      text = JSON.stringify(nested());
-    } catch {
-      // Node.js 24 and earlier recurse.
-    }
-    const response = await app.request('/deep');
-    expectFailures(app, text === null ? 500 : 200);
-    expect(response.status).toBe(text === null ? 500 : 200);
-    if (text !== null) expect(await response.text()).toBe(text);
+    expectFailures(app, 500).get('/deep', nested);
+    expect((await app.request('/deep')).status).toBe(500);
     expect(await (await app.request('/')).text()).toBe('alive');
   });
 
