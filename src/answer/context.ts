@@ -308,8 +308,7 @@ export class Context<P = Params> {
    */
   get log(): SafeLogger {
     if (this.#log !== undefined) return this.#log;
-    const trace = this.spanExport === null ? {} : traceIds(this.span);
-    return (this.#log = bindLogger(this.#options.logger, { request_id: this.id, ...trace }));
+    return (this.#log = bindLogger(this.#options.logger, { request_id: this.id, ...traceIds(this) }));
   }
 
   set log(logger: Logger) {

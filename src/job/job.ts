@@ -78,8 +78,7 @@ export class Job {
     const { spanExport } = given;
     if (channel.hasSubscribers || spanExport !== null)
       this.span = beginRequestSpan(this.headers, spanExport?.sample);
-    const trace = spanExport === null ? {} : traceIds(this.span);
-    this.log = bindLogger(given.logger, { request_id: this.id, ...trace });
+    this.log = bindLogger(given.logger, { request_id: this.id, ...traceIds(this) });
   }
 
   /** Exports the span of this job and of its calls; null while nothing does. @internal */

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
 import { CLIENT_CLOSED_REQUEST } from '../wire/exchange.js';
-import { logSafely, type Logger } from '../base/log.js';
+import { logSafely, type Logger, type LogLevel } from '../base/log.js';
 import { show } from '../base/options-check.js';
 import type { RequestHeaders, ServiceFetchOptions, ServiceResponse } from './call-options.js';
 import type { ConnectionOptions, MeshSettings } from './settings.js';
@@ -12,7 +12,7 @@ import { ApiError } from '../base/errors.js';
 import { callError, isUnavailable, ServiceError } from './service-error.js';
 import { DEADLINE_HEADER, NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
 import { noteCall, type CallMaker, type CallTuple } from '../story/calls.js';
-import { beginCallSpan, isSampled, outgoingHeaders, type TraceSpan } from '../propagation/trace-context.js';
+import { beginCallSpan, isSampled, outgoingHeaders, traceIds, type TraceSpan } from '../propagation/trace-context.js';
 import { decodeAnswer, readBody, retryAfterOf, toServiceError, type Answer } from './answer.js';
 import { areCallsTraced, endTrace, traceCall, type CallExport, type CallTraceMessage } from './call-tracing.js';
 import { Limit, pause, type AttemptOutcome } from './limit.js';
@@ -28,6 +28,8 @@ export interface CallSettings extends Omit<MeshSettings, 'settings'> {
   readonly userAgent?: string;
   /** Gets a line for each route of another service that is deprecated. Default: none. */
   readonly logger?: Logger;
+  /** Gets what such a line says without a path. Default: none. */
+  readonly note?: (level: LogLevel, entry: object, msg: string) => void;
   /** Gets each attempt: its status (0: no answer, 499: the client of the request disconnected) and its duration. */
   readonly observe?: (service: string, method: string, statusCode: number, seconds: number) => void;
 }
@@ -257,15 +259,18 @@ async function runAttempt<T>(
 /** Logs that a route of another service is deprecated, once for each route: whoever calls it has to move on. */
 function reportEnd({ name, options, isFirstCall }: ConnectedService, call: Call, answered: IncomingHttpHeaders): void {
   const { method, by } = call;
-  const { logger } = options;
+  const { logger, note } = options;
   // Without a pattern, the ids in paths would make a route of each call: `/invoices/7` → `/invoices/*`
   const route = call.route ?? call.path.replace(/[^/]*\d[^/]*/g, '*');
   if (logger === undefined || !isFirstCall(`${method} ${route}`)) return;
   const dates: Record<string, string> = {};
   for (const header of ['deprecation', 'sunset'])
     if (answered[header] !== undefined) dates[header] = String(answered[header]).slice(0, MAX_SHOWN);
-  const entry = { service: name, method, route, ...dates, ...(by && { request_id: by.id }) };
-  logSafely(logger, 'warn', entry, 'a deprecated route of another service is called');
+  const text = 'a deprecated route of another service is called';
+  const entry = { service: name, method, route, ...dates, ...(by && { request_id: by.id, ...traceIds(by) }) };
+  logSafely(logger, 'warn', entry, text);
+  // A path may be what a client sent.
+  note?.('warn', { service: name, method, route: call.route }, text);
 }
 
 /** The headers of an attempt: its own, and the ones that it passes on from the request that makes the call. */

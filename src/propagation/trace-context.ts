@@ -104,9 +104,10 @@ export function beginCallSpan({ traceId, spanId, flags }: TraceSpan): TraceSpan 
   return { traceId, spanId: randomHex(SPAN_BYTES), parentId: spanId, flags };
 }
 
-/** The ids of a span, as members of a log line. */
-export function traceIds(span: TraceSpan | undefined): object {
-  return span === undefined ? {} : { trace_id: span.traceId, span_id: span.spanId };
+/** The ids of the span of a request or a job, as members of its log lines; no members if nothing exports the span. */
+export function traceIds(of: { readonly span: TraceSpan | undefined; readonly spanExport: object | null }): object {
+  const { span, spanExport } = of;
+  return span === undefined || spanExport === null ? {} : { trace_id: span.traceId, span_id: span.spanId };
 }
 
 /** Whether a trace is recorded. */

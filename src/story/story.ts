@@ -4,7 +4,7 @@
  */
 
 import { Date, monotonicNow, setTimeout } from '../base/clock.js';
-import { logSafely, type Logger, type LogLevel } from '../base/log.js';
+import { logSafely, OwnLog, type Logger, type LogLevel } from '../base/log.js';
 import { leafOf, type Outcome } from './calls.js';
 
 /** A request that failed or was slow. */
@@ -54,6 +54,8 @@ const OWN_TEXTS: ReadonlySet<string> = new Set(
 export class Story {
   readonly recent: RecentRequest[] = [];
   readonly events: StoryEvent[] = [];
+  /** The framework's own log. */
+  readonly log: OwnLog;
   /** Lines `request failed`. */
   readonly failures: LineLimit;
   /** Lines `request slow`. */
@@ -61,12 +63,14 @@ export class Story {
   /** Kinds of failures by minute and key. */
   readonly #minutes = new Map<number, Map<string, FailureCount>>();
 
+  /** @param logger what the application logs to */
   constructor(
     readonly name: string,
     logger: Logger,
   ) {
-    this.failures = new LineLimit(logger, 'more requests failed');
-    this.slow = new LineLimit(logger, 'more requests were slow');
+    this.log = new OwnLog(logger, this.note);
+    this.failures = new LineLimit(this.log, 'more requests failed');
+    this.slow = new LineLimit(this.log, 'more requests were slow');
   }
 
   add(request: RecentRequest): void {

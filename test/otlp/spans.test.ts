@@ -323,17 +323,20 @@ test('a call that outlives its request belongs to its trace, a call outside a re
 
 test('log lines of a request have the ids of its trace, and exemplars its trace', async () => {
   const logger = createRecorder();
-  const { collector, shop, url } = await start({ logger, accessLog: true });
+  const services = { old: () => new Response('', { headers: { deprecation: '@0' } }) };
+  const { collector, shop, url } = await start({ logger, accessLog: true, services });
   expectFailures(shop, 500);
-  shop.get('/log', (ctx: Context) => {
+  shop.get('/log', async (ctx: Context) => {
     ctx.log.info({}, 'mine');
+    await ctx.service('old').get('/');
     throw new Error('x');
   });
   await fetch(`${url}/log`);
-  const [span] = await settled(collector, 1);
+  const span = (await settled(collector, 2)).find(({ name }) => name === 'GET /log');
   const ids = { trace_id: span?.traceId, span_id: span?.spanId };
-  const lines = logger.entries.filter(({ message }) => ['mine', 'request failed', 'request'].includes(message ?? ''));
-  expect(lines).toHaveLength(3);
+  const messages = ['mine', 'a deprecated route of another service is called', 'request failed', 'request'];
+  const lines = logger.entries.filter(({ message }) => messages.includes(message ?? ''));
+  expect(lines).toHaveLength(4);
   for (const { object } of lines) expect(object).toMatchObject(ids);
   const metrics = await (await fetch(`${url}/shop/metrics/`, { headers: { accept: 'application/openmetrics-text' } }))
     .text();

@@ -1,7 +1,7 @@
 /** `/<name>/requests/` says what is in flight, what failed and what the framework warned of. */
 
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { connect, Postern, reply, type Handler, type PosternOptions } from 'postern';
+import { connect, defineEndpoint, Postern, reply, type Handler, type PosternOptions } from 'postern';
 import { createApp, createRecorder, expectFailures } from '../support/serve.js';
 
 const LOOPBACK = { host: '127.0.0.1', port: 0 };
@@ -75,7 +75,14 @@ test('it has the warnings of the framework with what it made itself, and nothing
 });
 
 test('it has each warning and error of the framework that is not about a single request', async () => {
-  const { app, url, read } = await start({ logger: createRecorder(), diagnostics: true }, (app) => {
+  const old = (): Response => new Response('', { headers: { deprecation: '@0' } });
+  const typed = defineEndpoint('GET', '/v1/:id');
+  const options = { logger: createRecorder(), diagnostics: true, services: { old } };
+  const { app, url, read } = await start(options, (app) => {
+    app.get('/calls', async (ctx) => {
+      await ctx.service('old').get('/v1/secret');
+      await ctx.service('old').call(typed, { params: { id: 'secret' } });
+    });
     app.get('/old/:id', { deprecated: { at: new Date(0) } }, (ctx) => {
       ctx.log = ctx.log.child({ user: 'secret' });
     });
@@ -88,13 +95,32 @@ test('it has each warning and error of the framework that is not about a single 
   await app.track(Promise.reject(new Error('secret'))).catch(() => 0);
   await fetch(`${url}/boom`);
   await fetch(`${url}/late`);
+  await fetch(`${url}/calls`);
   const { events } = await read();
   const at = ANY_TIME;
+  const called = { at, level: 'warn', msg: 'a deprecated route of another service is called', service: 'old' };
   expect(events).toEqual([
     { at, level: 'warn', msg: 'a deprecated route is called', method: 'GET', route: '/old/:id', caller: 'shop' },
     { at, level: 'error', msg: 'job failed', job: 'mail' },
     { at, level: 'error', msg: 'tracked task failed' },
+    { ...called, method: 'GET' },
+    { ...called, method: 'GET', route: '/v1/:id' },
   ]);
+});
+
+test('it has how many lines of requests were left out in a second', async () => {
+  const { app, url, read } = await start({}, (app) => {
+    app.get('/fail', () => { throw new Error('x'); });
+    app.get('/slow', () => new Promise((resolve) => setTimeout(resolve, 1200, {})));
+  });
+  expectFailures(app, 500);
+  const paths = [...Array(50)].flatMap(() => ['/fail', '/slow']);
+  await Promise.all(paths.map(async (path) => (await fetch(url + path)).arrayBuffer()));
+  const left = { at: ANY_TIME, level: 'warn', left_out: NUMBER };
+  await expect.poll(async () => (await read()).events).toEqual(expect.arrayContaining([
+    { ...left, msg: 'more requests failed' },
+    { ...left, msg: 'more requests were slow' },
+  ]));
 });
 
 test('it has the changes of the log level, and the profiles', async () => {
