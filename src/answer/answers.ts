@@ -88,7 +88,7 @@ export class Answers implements Answering<Context> {
     const error = mapError(thrown);
     const { statusCode } = error;
     const outgoing = errorToOutgoing(error, id, req?.headers.accept, errorTypes);
-    if (isOpen) logFailure(logger, story, { error, thrown, statusCode, req, id, method, calls: null });
+    if (isOpen) logFailure(logger, story, { error, thrown, statusCode, req, id, method, handling: null });
     const [status, bytes] = isOpen ? [statusCode, outgoing.length] : [CLIENT_CLOSED_REQUEST, 0];
     for (const observer of this.observers) observer.refused?.(req, id, status, bytes);
     return outgoing;
@@ -179,7 +179,6 @@ export class Answers implements Answering<Context> {
     }
     if (status >= 400) handling?.trace?.fail(thrown, error.errorCode);
     const logger = handling === null ? this.options.logger : Context.loggerOf(handling);
-    const { calls = null } = handling ?? {};
-    logFailure(logger, this.options.story, { error, thrown, statusCode: status, req, id, method, calls });
+    logFailure(logger, this.options.story, { error, thrown, statusCode: status, req, id, method, handling });
   }
 }

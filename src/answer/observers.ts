@@ -3,7 +3,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
 import { DeadlinePassed, HttpError, Overloaded } from '../base/errors.js';
-import type { CallTuple } from '../story/calls.js';
 import type { Story } from '../story/story.js';
 import type { Exchange } from '../wire/exchange.js';
 import { countBytes } from '../wire/node-internals.js';
@@ -34,15 +33,17 @@ interface Failure {
   readonly req: IncomingMessage | null;
   readonly id: string | null;
   readonly method: string | null;
-  readonly calls: readonly CallTuple[] | null;
+  /** Null for a request that was refused before it was read. */
+  readonly handling: Context | null;
 }
 
 /** Logs a failure, unless there were too many in this second. Never throws. */
 export function logFailure(logger: Logger, { failures }: Story, failure: Failure): void {
-  const { error, thrown: err, statusCode, req, id, method, calls } = failure;
+  const { error, thrown: err, statusCode, req, id, method, handling } = failure;
   const level = levelOf(error, statusCode);
   if (isSilent(logger, level) || (level === 'error' && !failures.take())) return;
-  const request = req === null ? {} : { request_id: id, method, target: targetOf(req) };
+  const request = req === null ? {} : { request_id: id, method, target: targetOf(req, handling) };
+  const calls = handling?.calls ?? null;
   logSafely(
     logger,
     level,
@@ -52,9 +53,10 @@ export function logFailure(logger: Logger, { failures }: Story, failure: Failure
 }
 
 /** The request-target for a log: without its query, which may hold a token, and without credentials. */
-function targetOf(req: IncomingMessage): string {
-  // A mount, or middleware for Express, may have changed `url`.
-  const sent = 'originalUrl' in req && typeof req.originalUrl === 'string' ? req.originalUrl : (req.url ?? '');
+function targetOf(req: IncomingMessage, handling: Context | null): string {
+  // Around an embedded application, Express takes its prefix off `url`. Middleware may change `url`, too.
+  const whole = 'originalUrl' in req && typeof req.originalUrl === 'string' ? req.originalUrl : handling?.target.path;
+  const sent = whole ?? req.url ?? '';
   const mark = sent.indexOf('?');
   return (mark === -1 ? sent : sent.slice(0, mark)).replace(/^([a-z][a-z0-9+.-]*:\/\/)?[^/]*@/i, '$1');
 }
@@ -114,17 +116,22 @@ export class AccessLog implements Observer {
     const bytes = this.#bytes.get(exchange)?.() ?? 0;
     const caller = handling?.caller?.name;
     const from = caller === undefined ? {} : { caller };
-    this.#write(logger, req, { method, route, status, ms, bytes, request_id: id, ...cut, ...from });
+    this.#write(logger, req, handling, { method, route, status, ms, bytes, request_id: id, ...cut, ...from });
   }
 
   refused(req: IncomingMessage | null, id: string | null, status: number, bytes: number): void {
-    this.#write(this.logger, req, { method: req?.method ?? null, route: null, status, ms: 0, bytes, request_id: id });
+    this.#write(this.logger, req, null, { method: req?.method ?? null, route: null, status, ms: 0, bytes, request_id: id });
   }
 
-  #write(logger: Logger, req: IncomingMessage | null, known: Omit<AccessEntry, 'target'>): void {
+  #write(
+    logger: Logger,
+    req: IncomingMessage | null,
+    handling: Context | null,
+    known: Omit<AccessEntry, 'target'>,
+  ): void {
     if (isSilent(logger, 'info')) return;
     const { method, route, ...rest } = known;
-    const target = req === null ? null : targetOf(req);
+    const target = req === null ? null : targetOf(req, handling);
     const entry: AccessEntry = { method, route, target, ...rest, ms: Math.round(known.ms * 1e3) / 1e3 };
     logSafely(logger, 'info', entry, 'request');
   }

@@ -167,6 +167,19 @@ test('a failure says where, without the query', async () => {
     .toEqual([['error', '/'], ['debug', '/nowhere']]);
 });
 
+test('the target is the path as sent, whatever middleware makes of ctx.raw.req.url', async () => {
+  const logger = createRecorder();
+  const app = expectFailures(createApp({ logger, accessLog: true }), 500);
+  app.use((ctx, next) => {
+    ctx.raw.req.url = '/changed';
+    return next();
+  });
+  app.get('/sent', () => { throw new Error('boom'); });
+  await app.request('/sent?token=secret');
+  await expect.poll(() => logger.entries.map(({ object, message }) => [message, object['target']]))
+    .toEqual([['request failed', '/sent'], ['request', '/sent']]);
+});
+
 test.for<[string, unknown, string]>([
   ['a number', 7, '/sent'],
   ['an object', { url: '/object' }, '/sent'],
