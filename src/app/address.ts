@@ -101,7 +101,7 @@ export function resolveMonitor(options: MonitorOptions | undefined, env: NodeJS.
 export function numberOf(env: NodeJS.ProcessEnv, variable: string, { accepts, give }: Kind): number | undefined {
   const { [variable]: text = '' } = env;
   if (text === '') return undefined;
-  if (!/^\d{1,9}$/.test(text) || !accepts(Number(text)))
+  if (!/^\d+$/.test(text) || !accepts(Number(text)))
     throw new TypeError(`${variable} is ${JSON.stringify(text)}; give ${give}`);
   return Number(text);
 }

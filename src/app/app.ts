@@ -178,10 +178,11 @@ export class Postern extends RouteGroup {
   /**
    * Adds middleware around every request that could be parsed: 404, 405, OPTIONS and the monitoring endpoints
    * included.
+   * @throws {TypeError} for anything but one middleware
    * @example app.use(connect(helmet()));
    */
   override use(middleware: Middleware): this {
-    assertMiddleware(middleware);
+    assertMiddleware(middleware, arguments.length);
     this.#listener.routes.use(middleware);
     this.#monitor?.routes.use(middleware);
     return this;
@@ -330,7 +331,9 @@ export class Postern extends RouteGroup {
    * @example const { status } = await app.request('/users/7', { headers: { accept: 'application/json' } });
    */
   async request(pathOrUrl: string | URL, init: RequestInit = {}): Promise<Response> {
-    const isStreamed = typeof init.body === 'object' && init.body !== null && Symbol.asyncIterator in init.body;
+    // To Fetch, null is no options.
+    const { body } = init ?? {};
+    const isStreamed = typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
     const url = String(pathOrUrl).replace(/^(?=\/)/, 'http://localhost');
     const request = new Request(url, isStreamed && !('duplex' in init) ? { duplex: 'half', ...init } : init);
     return requestInMemory(this.server, request, isStreamed);

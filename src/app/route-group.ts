@@ -178,7 +178,8 @@ export class RouteGroup<Prefix extends string = ''> {
     path: Path,
     view: Viewed & SendingView<Viewed, ParamsOf<`${Prefix}${Path}`>>,
   ): this {
-    const instance = (typeof view === 'function' ? new view() : view) as View<never>;
+    // An arrow function is not a class: it has no prototype.
+    const instance = (typeof view === 'function' && view.prototype ? new view() : view) as View<never>;
     const entries = methodsOf(path, instance).map((name): [string, Handler] => {
       const method = instance[name] as Handler;
       // With the properties of the method: its options and flags.
@@ -218,9 +219,13 @@ export class RouteGroup<Prefix extends string = ''> {
     return this.#register(method, path, handler, { ...(endpoint.options as DeclaredOptions), ...given });
   }
 
-  /** Adds middleware around the routes of this group, those registered before included. */
+  /**
+   * Adds middleware around the routes of this group, those registered before included.
+   *
+   * @throws {TypeError} for anything but one middleware
+   */
   use(middleware: Middleware): this {
-    assertMiddleware(middleware);
+    assertMiddleware(middleware, arguments.length);
     this.#middleware.push(middleware);
     this.#routes.recompile();
     return this;
@@ -240,11 +245,16 @@ export class RouteGroup<Prefix extends string = ''> {
   /** Opens a group inside this one, whose function is typed `(routes: RouteGroup) => void`, with any prefix. */
   group(prefix: string, ...rest: GroupArguments<''>): this;
   group(prefix: string, ...[first, second]: readonly unknown[]): this {
-    const [given, define] = typeof first === 'function' ? [undefined, first] : [first, second];
-    const options = (given ?? {}) as GroupOptions<Middleware>;
+    const [given = {}, define] = second === undefined ? [undefined, first] : [first, second];
+    const options = given as GroupOptions<Middleware>;
     const what = `group ${show(prefix)}`;
-    if (typeof define !== 'function')
-      throw new TypeError(`${what} has no function; give one that adds its routes: (group) => { group.get(...) }`);
+    if (typeof define !== 'function') {
+      const wrong =
+        typeof first === 'function'
+          ? 'has its options after the function; swap them: group(prefix, options, define)'
+          : 'has no function; give one that adds its routes: (group) => { group.get(...) }';
+      throw new TypeError(`${what} ${wrong}`);
+    }
     const shared = shareOptions(what, options, this.#shared);
     const outer = [...this.#groups, [...(options.middleware ?? [])]];
     define(new RouteGroup(this.#routes, this.#join(prefix), outer, shared));
@@ -280,8 +290,12 @@ export class RouteGroup<Prefix extends string = ''> {
   }
 }
 
-export function assertMiddleware(middleware: unknown): asserts middleware is Middleware {
-  if (isMiddleware(middleware)) return;
+/** @param count how many arguments `use` got */
+export function assertMiddleware(middleware: unknown, count: number): asserts middleware is Middleware {
+  if (isMiddleware(middleware)) {
+    if (count === 1) return;
+    throw new TypeError('use() takes one middleware at a time; call it for each: use(first).use(second)');
+  }
   let remedy = 'use() takes no path: open a group';
   if (typeof middleware === 'function') remedy = middleware.length > 3 ? HANDLE_ERRORS : 'wrap (req, res, next) in connect()';
   throw new TypeError(`middleware must be a function (ctx, next) => reply, not ${show(middleware)}; ${remedy}`);

@@ -1,7 +1,7 @@
 /* Error codes: enumerations whose members have a name and a value (SPEC 2.6). */
 
 import { hasBrand, setBrand } from './brand.js';
-import { isRecord } from './options-check.js';
+import { isRecord, show } from './options-check.js';
 
 /** One member of an error-code enumeration, of this service or of one that it calls; frozen. */
 export interface ErrorCode<Name extends string = string> {
@@ -23,7 +23,7 @@ export type ErrorCodes<Source> = { readonly [Name in Extract<keyof Source, strin
  *
  * @param source names with their values, `{ too_slow: 10002 }`, or a TypeScript numeric enum
  * @returns a frozen object without a prototype: `{ too_slow: { name: 'too_slow', value: 10002 } }`
- * @throws {TypeError} when two names share a value, or a value is not a safe integer
+ * @throws {TypeError} for anything but an object, when two names share a value, or a value is not a safe integer
  *
  * @example
  * const Codes = defineErrorCodes({ too_slow: 10002 });
@@ -32,6 +32,8 @@ export type ErrorCodes<Source> = { readonly [Name in Extract<keyof Source, strin
 export function defineErrorCodes<const Source extends Readonly<Record<string, number | string>>>(
   source: Source,
 ): ErrorCodes<Source> {
+  if (!isRecord(source))
+    throw new TypeError(`defineErrorCodes() got ${show(source)}; give names with their values, { too_slow: 10002 }`);
   const codes: Record<string, ErrorCode> = Object.create(null);
   const nameOf = new Map<number, string>();
   for (const [name, value] of Object.entries(source)) {

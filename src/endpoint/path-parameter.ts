@@ -25,6 +25,7 @@ class UnsafeParameter extends TypeError {
  * await ctx.service('billing').get(path`/invoices/${ctx.params.id}`);
  */
 export function path(parts: TemplateStringsArray, ...values: readonly (string | number | bigint)[]): string {
+  if (!Array.isArray(parts)) throw new TypeError('path is a template tag, not a function; write path`/users/${id}`');
   let text = parts[0] ?? '';
   values.forEach((value, index) => {
     text += encodeParameter(`value ${index + 1} of the path`, value) + (parts[index + 1] ?? '');

@@ -186,6 +186,10 @@ test('a request in memory is framed by its body, whatever its headers say', asyn
   expect(await (await app.request('/', { method: 'POST', body: 'abc', headers })).text()).toBe('abc');
 });
 
+test('null is no options, as for fetch', async () => {
+  expect((await createApp().get('/', () => 'x').request('/', null as never)).status).toBe(200);
+});
+
 test('many requests in memory leave nothing behind', async () => {
   const app = createApp().get('/', () => 'ok');
   const answers = await Promise.all(Array.from({ length: 200 }, async () => (await app.request('/')).text()));

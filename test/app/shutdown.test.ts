@@ -88,6 +88,14 @@ test.for(['soon', '-1', '1.5', '1e3'])('DRAIN_DELAY "%s" is refused before anyth
   await app.close();
 });
 
+test('DRAIN_DELAY may be longer than a timer can wait, as the option may', async () => {
+  vi.stubEnv('DRAIN_DELAY', '99999999999');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const app = createApp();
+  await app.run({ port: 0, host: '127.0.0.1' });
+  expect(app.server.listening).toBe(true);
+});
+
 test('what outlives the time limit is cut, and the process exits with 1', async () => {
   const { child, port, exited, said } = await start({ timeout: 50 });
   const busy = rawExchange(port, get('/never'));

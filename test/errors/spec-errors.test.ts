@@ -217,8 +217,16 @@ test.for([
   ['an unsafe integer', { a: 2 ** 53 }],
   ['NaN', { a: NaN }],
   ['a string', { a: 'a' }],
+  ['a list', [1] as never],
+  ['nothing', null as never],
 ] as const)('2.6: an enumeration with %s throws', ([, source]) => {
+  expect(() => defineErrorCodes(source)).toThrow(/^(?:error codes? "|defineErrorCodes\(\) got ).*; /);
   expect(() => defineErrorCodes(source)).toThrow(TypeError);
+});
+
+test('7.1: retryAfter takes the place of the header, in whatever case', () => {
+  const { headers } = new TooManyRequests('x', { retryAfter: 30, headers: { 'Retry-After': '5', 'x-a': 'b' } });
+  expect(headers).toEqual({ 'x-a': 'b', 'retry-after': '30' });
 });
 
 test('7.1: an error code that came from elsewhere throws, a status that is none of an error too', () => {

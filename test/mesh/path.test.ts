@@ -41,6 +41,11 @@ test.for([undefined, null, {}, [], Symbol('x')])('%s, which no client sends, is 
   expect(build).not.toThrow(expect.objectContaining({ statusCode: 400 }));
 });
 
+test.for([[], ['/users']])('path(%s) is a TypeError: it is a template tag', (given) => {
+  expect(() => path(...(given as never as [TemplateStringsArray])))
+    .toThrow(new TypeError('path is a template tag, not a function; write path`/users/${id}`'));
+});
+
 test('several values, and none, make a path', () => {
   expect(path`/a/${'x/y'}/b/${2}?q=${'1&2'}`).toBe('/a/x%2Fy/b/2?q=1%262');
   expect(path`/a`).toBe('/a');
