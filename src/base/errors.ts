@@ -334,5 +334,6 @@ function withRetryAfter(type: string, given: RetryOptions): ApiErrorOptions {
   if (retryAfter === undefined) return options;
   if (!Number.isInteger(retryAfter) || retryAfter < 0)
     throw new RangeError(`retryAfter is ${String(retryAfter)}; give whole seconds`);
-  return { ...options, headers: { ...options.headers, 'retry-after': String(retryAfter) } };
+  const others = Object.entries(options.headers ?? {}).filter(([name]) => name.toLowerCase() !== 'retry-after');
+  return { ...options, headers: { ...Object.fromEntries(others), 'retry-after': String(retryAfter) } };
 }
