@@ -120,7 +120,8 @@ export class AccessLog implements Observer {
   }
 
   refused(req: IncomingMessage | null, id: string | null, status: number, bytes: number): void {
-    this.#write(this.logger, req, null, { method: req?.method ?? null, route: null, status, ms: 0, bytes, request_id: id });
+    const method = req?.method ?? null;
+    this.#write(this.logger, req, null, { method, route: null, status, ms: 0, bytes, request_id: id });
   }
 
   #write(

@@ -331,7 +331,7 @@ export class Postern extends RouteGroup {
    * @example const { status } = await app.request('/users/7', { headers: { accept: 'application/json' } });
    */
   async request(pathOrUrl: string | URL, init: RequestInit = {}): Promise<Response> {
-    // To Fetch, null is no options.
+    // Fetch takes null for an empty object.
     const { body } = init ?? {};
     const isStreamed = typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
     const url = String(pathOrUrl).replace(/^(?=\/)/, 'http://localhost');
