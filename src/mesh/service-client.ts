@@ -7,6 +7,7 @@ import { nearestName } from '../base/nearest-name.js';
 import type { CallInput, CallResult, EndpointDefinition } from '../endpoint/endpoint-definition.js';
 import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
 import { dropConnectionHeaders } from '../payload/headers.js';
+import { NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
 import type { WholeAnswer } from './answer.js';
 import { callWhole, createCall, runCall } from './call.js';
 import type { CallingRequest, CallSettings, ConnectedService } from './call.js';
@@ -21,7 +22,7 @@ import { createHttpTransport } from './http-transport.js';
 import { Limit } from './limit.js';
 import type { ServiceRequest } from './request.js';
 import { createRetryBudget } from './retry.js';
-import { callError, ServiceError } from './service-error.js';
+import { callError, isUnavailable, ServiceError } from './service-error.js';
 import { createStandInTransport } from './stand-in.js';
 import { callEndpoint } from './typed-call.js';
 
@@ -234,6 +235,8 @@ export class ServiceClient {
         const headers = answer.toHeaders();
         // A handler may return the response, and the connection to the service is not its client's.
         dropConnectionHeaders(headers);
+        // The caller of that handler must not repeat all this.
+        if (call.isRepeated === true && isUnavailable(status)) headers.set(NO_RETRY_HEADER, 'true');
         return new Response(answer.stream(), { status, statusText, headers });
       });
     });

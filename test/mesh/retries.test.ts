@@ -5,13 +5,13 @@
  */
 
 import { expect, onTestFinished, test } from 'vitest';
-import type { Context, ServiceError } from 'postern';
+import type { Context, ServiceClient, ServiceError } from 'postern';
 import { createRetryBudget } from '../../src/mesh/retry.js';
 import { clientOf, clientsOf } from '../support/clients.js';
 import { startMesh } from '../support/mesh.js';
 import { PATIENCE_MS } from '../support/patience.js';
 import { startPeer } from '../support/peer.js';
-import { expectFailures } from '../support/serve.js';
+import { createApp, expectFailures } from '../support/serve.js';
 
 test('a budget starts full with 100 retries, gains a fifth of each call, and forgets after ten seconds', () => {
   let nowMs = 5_500;
@@ -91,6 +91,25 @@ test('fetch repeats as the verbs do, and gives the last answer', async () => {
   const response = await clientOf(peer).fetch('/', { retry: 2 });
   expect([response.status, await response.text(), peer.requests.length, peer.sockets.length])
     .toEqual([503, 'busy', 3, 1]);
+});
+
+test.for<[how: string, call: (client: ServiceClient) => Promise<unknown>, asked: number]>([
+  ['get', async (client) => (await client.get('/', { retry: 2 })).body, 3],
+  ['fetch', (client) => client.fetch('/', { retry: 2 }), 3],
+  ['fetch without retry', (client) => client.fetch('/'), 3],
+])('a caller does not repeat what the hop behind it has repeated by %s', async ([, call, asked]) => {
+  let requests = 0;
+  const busy = (): Response => {
+    requests += 1;
+    return new Response('', { status: 503, headers: { 'retry-after': '0' } });
+  };
+  const b = expectFailures(createApp({ services: { c: busy } }, 'b'), 503);
+  b.get('/', { public: true }, async (ctx) => (await call(ctx.service('c'))) as object);
+  const a = createApp({ services: { b } }, 'a');
+  await expect(a.service('b').get('/', { retry: 2 })).rejects.toMatchObject({ statusCode: 503 });
+  expect(requests).toBe(asked);
+  const open = await b.request('/', { headers: { 'x-postern-scope': 'public' } });
+  expect(open.headers.has('x-envoy-overloaded')).toBe(false);
 });
 
 test('over three hops with the last one failing, each retries and none multiplies the tries of another', async () => {
