@@ -7,7 +7,7 @@ import { MAX_TIMEOUT_MS, TIME, within } from '../base/deadline.js';
 import type { ErrorCode } from '../base/error-codes.js';
 import { CompiledRoutes } from '../answer/compiled-routes.js';
 import type { ServingOptions, Handler, Middleware } from '../answer/context.js';
-import { requestInMemory } from '../wire/in-memory.js';
+import { createRequest, requestInMemory } from '../wire/in-memory.js';
 import { SCOPE, type ScopeOptions } from '../wire/scope.js';
 import { bindLogger, defaultLoggerOf, isSilent, logSafely, type SafeLogger } from '../base/log.js';
 import { ServiceClients, type ServiceClient } from '../mesh/service-client.js';
@@ -332,10 +332,11 @@ export class Postern extends RouteGroup {
    */
   async request(pathOrUrl: string | URL, init: RequestInit = {}): Promise<Response> {
     // Fetch takes null for an empty object.
-    const { body } = init ?? {};
+    const given = init ?? {};
+    const { body } = given;
     const isStreamed = typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
     const url = String(pathOrUrl).replace(/^(?=\/)/, 'http://localhost');
-    const request = new Request(url, isStreamed && !('duplex' in init) ? { duplex: 'half', ...init } : init);
+    const request = createRequest(url, isStreamed && !('duplex' in given) ? { duplex: 'half', ...given } : given);
     return requestInMemory(this.server, request, isStreamed);
   }
 

@@ -8,6 +8,7 @@ import { CODING_HEADERS } from '../payload/headers.js';
 import { Answer, type AnswerSource } from './answer.js';
 import type { Limit } from './limit.js';
 import type { ServiceRequest, Transport } from './request.js';
+import { createRequest } from '../wire/in-memory.js';
 
 /**
  * If the stand-in throws, or returns something else than a `Response`, the call fails with a 502, as it does with a
@@ -24,7 +25,7 @@ export function createStandInTransport(name: string, standIn: ServiceStandIn): T
       else if (body !== undefined)
         Object.assign(init, { body: Readable.toWeb(toReadable(body.content)), duplex: 'half' });
       const response: unknown = await (typeof standIn === 'function'
-        ? standIn(new Request(url + target, init))
+        ? standIn(createRequest(url + target, init))
         : standIn.request(target, init));
       if (isResponse(response)) return toSource(response);
     } catch (cause) {

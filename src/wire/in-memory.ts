@@ -61,6 +61,14 @@ export async function requestInMemory(server: Server, request: Request, isStream
   });
 }
 
+/** Creates a request: also a GET or HEAD with a body, which HTTP has (RFC 9110, section 9.3.1) and Fetch refuses. */
+export function createRequest(url: string, init: RequestInit): Request {
+  const { method = 'GET', body } = init;
+  if (body == null || !/^(get|head)$/i.test(method)) return new Request(url, init);
+  const request = new Request(url, { ...init, method: 'POST' });
+  return Object.defineProperty(request, 'method', { value: method.toUpperCase() });
+}
+
 function toResponse(incoming: IncomingMessage, method: string, signal: AbortSignal): Response {
   const status = incoming.statusCode as number;
   const bodiless = method === 'HEAD' || isBodiless(status);

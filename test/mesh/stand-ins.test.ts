@@ -1,8 +1,10 @@
 /** Services played in memory. */
 
 import { expect, test } from 'vitest';
-import { NotFound, Postern, ServiceError, type ServiceStandIn } from 'postern';
-import { createApp, expectFailures } from '../support/serve.js';
+import {
+  NotFound, Postern, ServiceError, type Handler, type PosternOptions, type ServiceFetchOptions, type ServiceStandIn,
+} from 'postern';
+import { createApp, expectFailures, serve } from '../support/serve.js';
 
 const callOf = (standIn: ServiceStandIn, options: object = {}) =>
   createApp({ services: { billing: standIn }, ...options }).service('billing');
@@ -28,6 +30,33 @@ test('an application answers calls, streams and errors as it would over the netw
     method: 'GET',
     path: '/missing',
   });
+});
+
+const BODIES: Readonly<Record<string, () => ServiceFetchOptions['body']>> = {
+  'a text': () => 'x',
+  'no byte': () => '',
+  'a stream': () => (async function* () { yield Buffer.from('x'); })(),
+};
+
+test.for(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'POST'].flatMap((method) =>
+  Object.keys(BODIES).map((body) => [method, body] as const),
+))('a %s with %s arrives as over the network', async ([method, body]) => {
+  const app = createApp({}, 'billing');
+  const read: Handler = async (ctx) => {
+    const headers = { 'x-read': await ctx.text(), 'x-framed': String(ctx.headers['content-length']) };
+    return new Response(null, { headers });
+  };
+  app.route('/', { [method]: read });
+  const byFunction = async (request: Request): Promise<Response> =>
+    new Response(null, { headers: { 'x-read': await request.text(), 'x-method': request.method } });
+  const { url } = await serve(app);
+  const answer = async (options: PosternOptions): Promise<Response> =>
+    createApp(options).service('billing').fetch('/', { method, body: BODIES[body]?.() });
+  const shown = ({ status, headers }: Response): unknown => [status, headers.get('x-read'), headers.get('x-framed')];
+  const overNetwork = shown(await answer({ settings: { SERVICE_CONNECTIONS: [`billing=${url}`] } }));
+  expect(shown(await answer({ services: { billing: app } }))).toEqual(overNetwork);
+  const { headers } = await answer({ services: { billing: byFunction } });
+  expect([headers.get('x-method'), headers.get('x-read')]).toEqual([method, body === 'no byte' ? '' : 'x']);
 });
 
 test('a function gets a Request and gives a Response', async () => {
