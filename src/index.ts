@@ -1,3 +1,4 @@
+/// <reference types="node" preserve="true" />
 /* The package entry: what a service imports. */
 
 export { Postern } from './app/app.js';

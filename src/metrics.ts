@@ -1,3 +1,4 @@
+/// <reference types="node" preserve="true" />
 /* Package entry `postern/metrics`: the metrics library without the framework. */
 
 export * from './metrics/public.js';

@@ -1,3 +1,4 @@
+/// <reference types="node" preserve="true" />
 /* The package entry `postern/openapi`: an application as an OpenAPI document. */
 
 export { toOpenApi, type OpenApiDocument, type OpenApiOptions, type OpenApiSource } from './openapi/document.js';

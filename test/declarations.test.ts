@@ -83,6 +83,14 @@ test('every entry point is in a program', () => {
   expect(Object.values(PROGRAMS).flat()).toEqual(expect.arrayContaining(doors.map(({ name }) => fileOf(name))));
 });
 
+// From TypeScript 6 on, the default is no types at all.
+test.concurrent.for(doors)('$name compiles without the setting types', { timeout: 900_000 }, async ({ name }) => {
+  const file = `bare-${fileOf(name)}`;
+  writeFileSync(join(folder, file), `export * from '${name}';`);
+  const options = { types: [], typeRoots: [join(folder, 'types/20.19')], lib: ['ES2022'], noEmit: true };
+  expect(await findErrors(folder, tscOf('7.0'), [file], options)).toBe('');
+});
+
 test.concurrent.for(RUNS)(
   'with TypeScript $compiler and @types/node $nodeTypes, all inferred types of $program have names',
   { timeout: 900_000 },

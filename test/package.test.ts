@@ -220,7 +220,6 @@ test('a strict consumer compiles, decorators included, and runs', () => {
         noUncheckedIndexedAccess: true,
         target: 'ES2022',
         module: 'NodeNext',
-        types: ['node'],
         lib: ['ES2023', 'ESNext.Decorators'],
       },
       files: ['consumer.mts'],
