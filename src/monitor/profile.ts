@@ -16,7 +16,7 @@ export function createProfile(logger: Logger): Handler {
   return async (ctx: Context): Promise<Reply> => {
     const seconds = ctx.query.has('heap') ? 0 : secondsOf(ctx.query.get('cpu'));
     if (isBusy) throw new Conflict('A profile is being taken; ask again when it is done.');
-    assertPossible(seconds);
+    assertProfilable(seconds);
     isBusy = true;
     ctx.exchange.onOver(() => (isBusy = false));
     logSafely(logger, 'warn', { seconds, request_id: ctx.id }, seconds === 0 ? 'heap snapshot taken' : 'CPU profiled');
@@ -31,7 +31,7 @@ function secondsOf(text: string | null): number {
 }
 
 /** @throws {ServiceUnavailable} if this process can't take it now */
-function assertPossible(seconds: number): void {
+function assertProfilable(seconds: number): void {
   // A snapshot needs about as much memory as the heap once more, twice at its peak.
   if (seconds === 0 && process.availableMemory() < 2 * process.memoryUsage().heapTotal)
     throw new ServiceUnavailable('Less memory is free than twice the heap.');
