@@ -33,11 +33,15 @@ type SpreadPromise = Pick<Promise<unknown>, 'then' | 'catch'> & Readonly<Record<
  * a method, which JSON leaves out as it should.
  */
 // Sendable<{ a: number }> → unknown; Sendable<{ a: Promise<number> }> → the text
-export type Sendable<Result> = Result extends SpreadPromise
-  ? 'this is the spread of a promise, without its value: await it first, { ...(await ctx.json()) }'
-  : true extends LosesWhole<Awaited<Result>>
-    ? 'JSON loses a Map, a Set, a Blob, a bigint, a function or a promise in this: convert it, call it, await it'
-    : unknown;
+// With `true` in front and a tuple in `IsAnything`, the compiler sees of a generic result that the text cannot result.
+export type Sendable<Result> = true extends IsSpread<Result> | LosesWhole<Awaited<Result>>
+  ? Result extends SpreadPromise
+    ? 'this is the spread of a promise, without its value: await it first, { ...(await ctx.json()) }'
+    : 'JSON loses a Map, a Set, a Blob, a bigint, a function or a promise in this: convert it, call it, await it'
+  : unknown;
+
+type IsSpread<Result> =
+  IsAnything<Result> extends true ? false : Result extends SpreadPromise ? true : false;
 
 type LosesWhole<T> =
   IsAnything<T> extends true
@@ -68,7 +72,7 @@ type LosesMember<T, Depth extends readonly unknown[]> = Depth['length'] extends 
     : { [Name in keyof T]-?: Loses<T[Name], [...Depth, T], T> }[keyof T];
 
 /** `any` and `unknown` tell nothing of a value. */
-type IsAnything<T> = unknown extends T ? true : false;
+type IsAnything<T> = [unknown] extends [T] ? true : false;
 
 /** Only an object type without a name passes for a record. */
 type IsNameless<T> = T extends Readonly<Record<string, unknown>> ? true : false;

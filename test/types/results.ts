@@ -83,6 +83,8 @@ app.get('/d', () => ({ a: { b: [{ c: Promise.resolve(1) }] } }));
 app.get('/e', () => ({ a: named.id > 0 ? Promise.resolve(1) : 1 }));
 // @ts-expect-error: a Map
 app.get('/f', () => new Map([['a', 1]]));
+// @ts-expect-error: at times a Map
+app.get('/aaa', () => (named.id > 0 ? new Map([['a', 1]]) : 1));
 // @ts-expect-error: a Map in an object
 app.get('/g', () => ({ m: new Map<string, number>() }));
 // @ts-expect-error: a Map in an interface
@@ -178,3 +180,27 @@ endpoint({}, async () => ({ a: Promise.resolve(1) }));
 
 // @ts-expect-error: an error code is a member of an enumeration that defineErrorCodes made
 new ApiError('x', { errorCode: { name: 'mine', value: 1 } });
+
+/** Handlers whose results are of a generic type, of which nothing is known. */
+export function crud<T extends object, U>(load: () => Promise<T>, one: (id: string) => T, any: () => Promise<U>): void {
+  const routes = new Postern('users');
+  routes.get('/a', () => load());
+  routes.get('/b', load);
+  routes.get('/c', async () => await load());
+  routes.get('/d/:id', ({ params }) => one(params.id));
+  routes.get('/e', async () => ({ items: [await load()], total: 1 }));
+  routes.get('/f', async () => reply(await load(), { status: 201 }));
+  routes.get('/g', { timeout: 5 }, () => load());
+  routes.get('/h', publicFacing(() => load()));
+  routes.get('/i', endpoint({ timeout: 5 }, () => load()));
+  routes.route('/j', { GET: () => load(), PUT: async () => ({ item: await load() }) });
+  routes.group('/k', (group) => group.get('/:id', (ctx) => one(ctx.params.id)));
+  routes.get('/l', () => any());
+  routes.get('/m', async (ctx) => (ctx.path === '/' ? { a: 1 } : await load()));
+  routes.get('/n', () => ({ ...one('a'), a: 1 }));
+  routes.view('/q', { get: () => load(), post: async () => ({ item: await load() }) });
+  // @ts-expect-error: a Map beside it
+  routes.get('/o', async () => ({ item: await load(), m: new Map<string, number>() }));
+  // @ts-expect-error: a promise of it
+  routes.get('/p', () => ({ item: load() }));
+}
