@@ -88,12 +88,19 @@ export interface EndedRequest {
   readonly error?: unknown;
 }
 
+/** A job that has ended; `error` is there if it failed, `undefined` too. */
+export interface EndedJob {
+  readonly job: { readonly name: string };
+  readonly trace: TraceSpan;
+  readonly error?: unknown;
+}
+
 /** Exports the spans of one application: log lines of a request then have the ids of its span. */
 export interface SpanExport extends CallExport {
   readonly sample: Sampler;
   addRequest(request: EndedRequest): void;
   /** @param startedAtMs on the clock of `performance.now()` */
-  addJob(name: string, startedAtMs: number, trace: TraceSpan, error: unknown): void;
+  addJob(job: EndedJob, startedAtMs: number): void;
 }
 
 /** How long, in ms, a caller without a deadline is taken to wait. @internal */

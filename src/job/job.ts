@@ -175,7 +175,7 @@ async function traced<T>(job: Job, run: JobFunction<T>): Promise<T> {
     message.error = error;
     throw error;
   } finally {
-    job.spanExport?.addJob(job.name, job.startedAtMs, message.trace, message.error);
+    job.spanExport?.addJob(message, job.startedAtMs);
   }
 }
 

@@ -4,8 +4,9 @@
  */
 
 import { Date, monotonicNow, monotonicOrigin } from '../base/clock.js';
+import type { ErrorCode } from '../base/error-codes.js';
 import { requestOrigin } from '../answer/client-address.js';
-import type { EndedRequest, ServingOptions } from '../answer/context.js';
+import type { EndedJob, EndedRequest, ServingOptions } from '../answer/context.js';
 import type { CallTraceMessage } from '../mesh/call-tracing.js';
 import { isSampled, type Sampler, type TraceSpan } from '../propagation/trace-context.js';
 import type { MatchedRoute } from '../routing/router.js';
@@ -56,8 +57,8 @@ export function exportSpans(app: ServingOptions, exporter: Exporter, sample: Sam
       const toOrigin = (): string => requestOrigin(req, ctx.target, app.trustProxy);
       add(SERVER, trace, startedAtMs, () => toServerFields(request, toOrigin(), latest, form));
     },
-    addJob(name, startedAtMs, trace, error) {
-      add(CONSUMER, trace, startedAtMs, () => toJobFields(name, error));
+    addJob(ended, startedAtMs) {
+      add(CONSUMER, ended.trace, startedAtMs, () => toJobFields(ended));
     },
     addCall(message, startedAtMs) {
       add(CLIENT, message.trace, startedAtMs, () => toClientFields(message));
@@ -74,8 +75,8 @@ export interface SpanFields {
   /** A text: encoded. */
   readonly attributes: Attributes | string;
   readonly isError: boolean;
-  /** A thrown value, which becomes an event. */
-  readonly exception?: unknown;
+  /** A thrown value, `undefined` too, which becomes an event. */
+  readonly thrown?: { readonly error?: unknown } | undefined;
 }
 
 /** @param startMs since the Unix epoch, as is `endMs` @returns a Span of the protocol */
@@ -83,12 +84,12 @@ export function encodeSpan(
   form: Form, kind: number, trace: TraceSpan, startMs: number, endMs: number, of: SpanFields,
 ): string {
   const { traceId, spanId, parentId, flags } = trace;
-  const { name, attributes, isError, exception } = of;
+  const { name, attributes, isError, thrown } = of;
   const remote = kind === SERVER && parentId !== undefined ? IS_REMOTE : 0;
   const span = {
     traceId, spanId, parentSpanId: parentId, flags: HAS_IS_REMOTE | remote | Number(`0x${flags}`),
     name, kind, startTimeUnixNano: startMs, endTimeUnixNano: endMs, attributes,
-    events: exception === undefined ? undefined : toEvents(exception, endMs),
+    events: thrown === undefined ? undefined : toEvents(thrown.error, endMs),
     status: isError ? { code: ERROR } : {},
   };
   return SPAN[form](span, ITEM);
@@ -108,9 +109,8 @@ interface Latest {
   all?: string;
 }
 
-function toServerFields(
-  { ctx, statusCode = 0, errorCode, error }: EndedRequest, origin: string, latest: LatestFields, form: Form,
-): SpanFields {
+function toServerFields(ended: EndedRequest, origin: string, latest: LatestFields, form: Form): SpanFields {
+  const { ctx, statusCode = 0, errorCode } = ended;
   const { method, route, target, ip, headers } = ctx;
   const { httpVersion } = ctx.exchange.req;
   const errorType = statusCode >= 500 ? (errorCode?.name ?? String(statusCode)) : undefined;
@@ -131,14 +131,13 @@ function toServerFields(
     Object.assign(last, { path, ip, agent, all });
   }
   const { name, isError } = last;
-  return { name, isError, attributes: all, exception: statusCode === 500 ? error : undefined };
+  return { name, isError, attributes: all, thrown: statusCode === 500 && 'error' in ended ? ended : undefined };
 }
 
 function toClientFields(message: CallTraceMessage): SpanFields {
-  const { service, method, route, url, attempt, statusCode, errorCode, error } = message;
-  const failure = Object(error) as { errorCode?: typeof errorCode; name?: string };
-  const isError = error !== undefined || (statusCode ?? 0) >= 400;
-  const errorType = String((errorCode ?? failure.errorCode)?.name ?? failure.name ?? statusCode ?? '_OTHER');
+  const { service, method, route, url, attempt, statusCode, errorCode } = message;
+  const isError = 'error' in message || (statusCode ?? 0) >= 400;
+  const errorType = errorCode?.name ?? ('error' in message ? typeOf(message.error) : String(statusCode));
   return toFields(method, route, url, statusCode, isError ? errorType : undefined, {
     'url.full': url,
     'service.peer.name': service,
@@ -147,10 +146,21 @@ function toClientFields(message: CallTraceMessage): SpanFields {
   });
 }
 
-function toJobFields(name: string, error: unknown): SpanFields {
-  const { name: type = '_OTHER' } = Object(error) as { name?: string };
-  const isError = error !== undefined;
-  return { name, isError, exception: error, attributes: cut({ 'error.type': isError ? type : undefined }) };
+function toJobFields(ended: EndedJob): SpanFields {
+  const { name } = ended.job;
+  if (!('error' in ended)) return { name, isError: false, attributes: {} };
+  return { name, isError: true, thrown: ended, attributes: cut({ 'error.type': typeOf(ended.error) }) };
+}
+
+/** The name of an error's code, or else of its class. */
+function typeOf(error: unknown): string {
+  try {
+    const { errorCode, name } = Object(error) as { readonly errorCode?: ErrorCode; readonly name?: unknown };
+    return String(errorCode?.name ?? name ?? '_OTHER');
+  } catch {
+    // A Proxy, or a name that is not a text.
+    return '_OTHER';
+  }
 }
 
 /** The fields that spans of requests and of calls share. @param errorType undefined for no error */

@@ -96,7 +96,7 @@ test('spans', { timeout: 300_000 }, async () => {
         name: `n${text(random)}`,
         attributes,
         isError: oneIn(random, 2),
-        exception: oneIn(random, 3) ? errorOf(random, { name: text(random) }) : undefined,
+        thrown: oneIn(random, 3) ? { error: errorOf(random, { name: text(random) }) } : undefined,
       };
       const trace = {
         traceId: hex(random, 32),

@@ -363,6 +363,47 @@ test('a job is a span of a consumer, in the trace of its message; its calls are 
   expect(failed?.events).toMatchObject([{ attributes: { 'exception.message': 'no order' } }]);
 });
 
+const THROWN: readonly { what: string; thrown: unknown; type: string; events: number }[] = [
+  { what: 'undefined', thrown: undefined, type: '_OTHER', events: 1 },
+  { what: 'a text', thrown: 'x', type: '_OTHER', events: 1 },
+  { what: 'an error with a code', thrown: new ApiError('x', { statusCode: 409, errorCode: Codes.sold_out }),
+    type: 'sold_out', events: 1 },
+  { what: 'an error whose name is no text', thrown: Object.assign(new Error('x'), { name: Object.create(null) }),
+    type: '_OTHER', events: 0 },
+  { what: 'a Proxy that throws', thrown: new Proxy(new Error('x'), { get: () => { throw new Error('trap'); } }),
+    type: '_OTHER', events: 0 },
+];
+
+test.for(THROWN)('a job that throws $what rejects with it, and has a span', async ({ thrown, type, events }) => {
+  const { collector, shop } = await start();
+  expectFailures(shop, 'job failed');
+  const reason = await shop.job('mail', () => { throw thrown; }).then(() => 'no failure', (error: unknown) => [error]);
+  expect((reason as unknown[])[0] === thrown).toBe(true);
+  const [span] = await settled(collector, 1);
+  expect(span).toMatchObject({ name: 'mail', isError: true, attributes: { 'error.type': type } });
+  expect(span?.events).toHaveLength(events);
+});
+
+test('a call that is aborted with an error whose name is no text rejects with it, and has a span', async () => {
+  const thrown = Object.assign(new Error('x'), { name: Object.create(null) });
+  const { collector, shop } = await start({ services: { never: () => new Promise(() => undefined) } });
+  const reason = await shop.job('mail', async (job) => {
+    const abort = new AbortController();
+    setTimeout(() => abort.abort(thrown), 1);
+    return job.service('never').get('/', { signal: abort.signal }).then(() => [], (error: unknown) => [error]);
+  });
+  expect(reason[0] === thrown).toBe(true);
+  const span = (await settled(collector, 2)).find(({ kind }) => kind === CLIENT);
+  expect(span).toMatchObject({ isError: true, attributes: { 'error.type': '_OTHER' } });
+});
+
+test('a request that throws undefined has the event of an exception', async () => {
+  const { collector, shop, url } = await start();
+  expectFailures(shop, 500).get('/throw', () => { throw undefined; });
+  expect((await fetch(`${url}/throw`)).status).toBe(500);
+  expect((await settled(collector, 1))[0]?.events).toHaveLength(1);
+});
+
 test('a subscriber that clears the sampled flag at start is a sampler', async () => {
   const { collector, url } = await start();
   const { start: channel } = tracingChannel<RequestTraceMessage, RequestTraceMessage>('postern.request');
