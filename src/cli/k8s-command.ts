@@ -51,7 +51,9 @@ export const k8s: Command = defineCommand(usage, 'MODULE', OPTIONS, async (value
   if (maxReplicas !== undefined && (replicas < 1 || maxReplicas < replicas))
     throw new UsageError(`--max-replicas is ${maxReplicas} and --replicas is ${replicas}; give 1 to ${maxReplicas}`);
 
-  const { name, settings } = await loadMonitoredApp(file);
+  const { name, settings, router } = await loadMonitoredApp(file);
+  if (monitorPort === undefined && !router.routes.some(({ path }) => path === `/${name}/metrics/`))
+    throw new UsageError('--monitor-port is missing; the application has the option monitor, so give its port');
   // The name of a Service begins with a letter.
   if (!LABEL.test(name) || /^\d/.test(name))
     throw new UsageError(`the application's name is ${JSON.stringify(name)}; ${LABEL_REMEDY}, a letter first`);
