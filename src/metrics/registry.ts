@@ -108,7 +108,8 @@ export class Registry implements Iterable<AnyMetric> {
    */
   histogram<const L extends string = never>(options: HistogramOptions<L>): Histogram<L> {
     const definition = this.#define(HISTOGRAM, options);
-    const upperBounds = toBounds(options.buckets ?? DEFAULT_BUCKETS, definition.name);
+    const { buckets = DEFAULT_BUCKETS } = options;
+    const upperBounds = toBounds(buckets, definition.name);
     const bucketLabels = formatOwnLabels(HISTOGRAM, [...upperBounds, Infinity]);
     const metric = new Histogram<L>({
       ...definition,

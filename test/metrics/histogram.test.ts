@@ -47,6 +47,7 @@ const WRONG_BUCKETS: readonly { readonly buckets: unknown; readonly message: str
   { buckets: [1, NaN], message: 'bucket 1 of "h" is NaN; give a number' },
   { buckets: ['1'], message: 'bucket 0 of "h" is "1"; give a number' },
   { buckets: 5, message: 'pass an array' },
+  { buckets: null, message: 'pass an array' },
 ];
 
 test.for(WRONG_BUCKETS)('the buckets $buckets are refused', ({ buckets, message }) => {
