@@ -24,11 +24,17 @@ export class Components {
   /** A schema whose references lead to the components. @param name of the schema itself, should it refer to itself */
   lift(schema: JsonSchema, name: string): JsonSchema {
     const root = JSON.parse(JSON.stringify(schema)) as JsonSchema;
-    const definitions = JSON.stringify([root['$defs'], root['definitions']]);
+    /** The text of a target, and of each other target that it leads to, by reference. */
+    const collectTexts = (reference: string, texts = new Map<string, string>()): Map<string, string> => {
+      const text = JSON.stringify(resolveReference(reference, root)) ?? '';
+      texts.set(reference, text);
+      for (const [, next = ''] of text.matchAll(/"\$ref":"(#[^"]*)"/g)) if (!texts.has(next)) collectTexts(next, texts);
+      return texts;
+    };
     const liftTarget = (reference: string): string => {
       const target = resolveReference(reference, root);
       if (!isRecord(target)) throw new TypeError(`the reference ${JSON.stringify(reference)} leads nowhere`);
-      const source = `${JSON.stringify(target)} ${definitions}`;
+      const source = JSON.stringify([...collectTexts(reference)]);
       const wanted = reference === '#' ? name : (reference.split('/').at(-1) ?? name);
       const base = decodeReference(wanted).replace(/[^A-Za-z0-9._-]+/g, '_') || 'Schema';
       let own = base;

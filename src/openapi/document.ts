@@ -95,13 +95,14 @@ const PROBLEM = objectOf(
 export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): OpenApiDocument {
   assertOptions('toOpenApi()', options, KINDS);
   const { scope = 'all', version = '3.1', servers, title } = options;
+  const routes = routesOf(app);
   const { extras = {}, sent = 'input' } = app[OPENAPI] ?? {};
   const components = new Components({ Error: ERROR, Problem: PROBLEM });
   const paths: Record<string, Record<string, unknown> & { additionalOperations?: Record<string, unknown> }> = {};
   const operationIds = new Map<unknown, string>();
   // The templates, each with the names of the route that came first, by their text without names.
   const templates = new Map<string, ReturnType<typeof toTemplate> & Pick<Route, 'path' | 'pattern'>>();
-  for (const route of routesOf(app)) {
+  for (const route of routes) {
     const { method, path, pattern, exposure, options: own } = route;
     if ((scope === 'public' && !exposure.public) || own.openapi === false) continue;
     const given = toTemplate(path);
@@ -137,9 +138,9 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
   return JSON.parse(JSON.stringify(mergeJson(own, added))) as OpenApiDocument;
 }
 
-function routesOf(app: OpenApiSource): Route[] {
+function routesOf(app: OpenApiSource | null | undefined): Route[] {
   // The application may come from another copy of the package, or from none.
-  const table = app.router as Router | undefined;
+  const table = app?.router as Router | undefined;
   if (!Array.isArray(table?.entries) || typeof table.isReserved !== 'function')
     throw new TypeError('toOpenApi() takes a Postern application');
   return table.entries.filter((route) => !table.isReserved(route));

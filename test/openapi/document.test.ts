@@ -307,6 +307,19 @@ test('references are lifted to the components, recursive ones too, and equal one
   expect(Object.keys(toOpenApi(other).components.schemas)).toEqual(['Error', 'Problem', 'Error2']);
 });
 
+test('a schema with a name is one, whatever other names its routes have, and two if it refers to another', () => {
+  const T = z.object({ v: z.string() }).meta({ id: 'T' });
+  const within = z.object({ get t() { return Outer.optional(); } }).meta({ id: 'Within' });
+  const Outer = z.object({ within }).meta({ id: 'Outer' });
+  const app = createApp().post('/1', { body: z.object({ t: T }) }, () => '');
+  app.post('/2', { body: z.object({ t: T, o: Outer }) }, () => '').post('/3', { body: z.object({ o: Outer }) }, () => '');
+  const U = { properties: { v: { $ref: '#/$defs/V' } } };
+  for (const [i, type] of ['string', 'number', 'string'].entries())
+    app.put(`/${i}`, { body: withJsonSchema({ $ref: '#/$defs/U', $defs: { U, V: { type } } }) }, () => '');
+  expect(Object.keys(toOpenApi(app).components.schemas))
+    .toEqual(['Error', 'Problem', 'T', 'Within', 'Outer', 'V', 'U', 'V2', 'U2']);
+});
+
 test('the name of a schema may have a percent sign', () => {
   const named = (id: string): z.ZodNumber => z.number().meta({ id });
   const body = z.object({ share: named('100%'), part: named('a b'), escaped: named('5%25') });
@@ -426,6 +439,9 @@ test.for([
 
 test.for([{ routes: [] }, { routes: [], entries: [] }])('what is no application is refused: %o', (router) => {
   expect(() => toOpenApi({ name: 'a', version: '1', router })).toThrow('toOpenApi() takes a Postern application');
+});
+test.for([null, undefined, 'app', {}])('what is no application is refused: %o', (app) => {
+  expect(() => toOpenApi(app as never)).toThrow('toOpenApi() takes a Postern application');
 });
 
 test('GET /<name>/openapi/ serves the document, and tells of routes that came later', async () => {
