@@ -5,7 +5,7 @@ import { subscribe } from 'node:diagnostics_channel';
 import { createServer, ServerResponse, type IncomingMessage, type Server } from 'node:http';
 import { Readable, type Duplex } from 'node:stream';
 import type { Context, Logger, Postern } from 'postern';
-import { hasBody, HANDLERS, type Handler } from './alphabet.js';
+import { hasBody, HANDLERS, methodOf, type Handler } from './alphabet.js';
 import type { Run, Seen } from './run.js';
 import { inVirtualTime, time } from './time.js';
 
@@ -141,6 +141,8 @@ export async function posternProgram(): Promise<Program> {
     early: (_, seen) => reply('early', headers(seen)),
     throws: (ctx, { step }) => {
       if (hasBody(step)) ctx.bytes().catch(() => undefined);
+      // To HEAD the stream of the GET route is not read.
+      if (methodOf(step) === 'GET') return reply(new Readable({ read() { this.destroy(new Error('before a byte')); } }));
       throw new Error('thrown');
     },
     closes: (_, seen) => reply('closes', { headers: { ...headers(seen).headers, connection: 'close' } }),
