@@ -55,8 +55,9 @@ export function letFail(value: unknown, isDeep = false): void {
       else ignoreRejection(each);
       if (each === value || isDeep) for (const member of objectsIn(each, isDeep)) seen.add(member);
     }
-  } catch {
-    // Reading the value can throw, for example from a Proxy.
+  } catch (thrown) {
+    // Reading the value can throw, for example from a Proxy; and what is thrown may be a promise that rejects.
+    ignoreRejection(thrown);
   }
 }
 
