@@ -42,8 +42,8 @@ test('an application, a request, a reply and a client have a closed list of memb
   expect(context.sort()).toEqual([
     'abort', 'admission', 'bytes', 'caller', 'calls', 'deadlineMs', 'errorCode', 'exchange', 'expressError',
     'failure', 'form', 'headers', 'id', 'ip', 'isAborted', 'isAnswered', 'json', 'label', 'late', 'log', 'method',
-    'outgoingHeaders', 'params', 'path', 'query', 'raw', 'route', 'scope', 'service', 'signal', 'span',
-    'spanExport', 'state', 'stream', 'target', 'text', 'timeUpMs', 'trace', 'url',
+    'outgoingHeaders', 'params', 'path', 'patienceMs', 'query', 'raw', 'route', 'scope', 'service', 'signal', 'span',
+    'spanExport', 'state', 'stream', 'target', 'text', 'timeUpMs', 'toldCalls', 'trace', 'url',
   ]);
   const job = await app.job('mail', membersOf);
   expect(job.sort()).toEqual([
