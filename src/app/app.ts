@@ -240,9 +240,9 @@ export class Postern extends RouteGroup {
    * );
    */
   job<T>(name: string, run: JobFunction<T>): Promise<T>;
-  job<T>(name: string, options: JobOptions, run: JobFunction<T>): Promise<T>;
-  job<T>(name: string, ...rest: [JobFunction<T>] | [JobOptions, JobFunction<T>]): Promise<T> {
-    const [options, run] = rest.length === 1 ? [{}, rest[0]] : rest;
+  job<T>(name: string, options: JobOptions | undefined, run: JobFunction<T>): Promise<T>;
+  job<T>(name: string, ...rest: [JobFunction<T>] | [JobOptions | undefined, JobFunction<T>]): Promise<T> {
+    const [options = {}, run] = rest.length === 1 ? [undefined, rest[0]] : rest;
     const done = this.#tasks.jobs.run(name, options, run);
     this.#tasks.track(done, () => undefined);
     return done;

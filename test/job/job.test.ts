@@ -248,6 +248,10 @@ describe('postern.job', () => {
   });
 });
 
+test('options that are undefined are as if they were left out', async () => {
+  expect(await createApp().job('mail', undefined, ({ name }) => name)).toBe('mail');
+});
+
 const nothing = (): void => undefined;
 const wrong: Record<string, (app: Postern) => unknown> = {
   [`the name of a job is ""; give a text, such as 'orders.placed'`]: (app) => app.job('', nothing),
