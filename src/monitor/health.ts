@@ -10,7 +10,7 @@ import { ignoreRejection } from '../base/promises.js';
 import { TIME, TIME_LIMIT, within } from '../base/deadline.js';
 import { reply, type Reply } from '../answer/reply.js';
 import { logSafely, type Logger } from '../base/log.js';
-import { assertOptions } from '../base/options-check.js';
+import { assertOptions, show } from '../base/options-check.js';
 import { FRAMEWORK_VERSION } from '../base/version.js';
 
 /** Tests one dependency; a rejection, `false`, or no answer in time is a failure. */
@@ -94,9 +94,9 @@ export class Health {
    * app.health.check('database', (signal) => users.ping(signal), { timeout: 500 });
    */
   check(name: string, test: HealthCheck, options: HealthCheckOptions = {}): this {
-    if (typeof name !== 'string' || name === '') throw new TypeError('a health check needs a name');
+    if (typeof name !== 'string' || name === '') throw new TypeError(`the name of a health check is ${show(name)}; give a text`);
     if (this.#checks.has(name)) throw new TypeError(`health check "${name}" exists already; rename one`);
-    if (typeof test !== 'function') throw new TypeError(`health check "${name}" needs a function`);
+    if (typeof test !== 'function') throw new TypeError(`health check "${name}" has no function; give it as the second argument`);
     assertOptions(`health check "${name}"`, options, { timeout: TIME_LIMIT, maxAge: TIME });
     const { timeout = 1000, maxAge = 0 } = options;
     this.#checks.set(name, { name, test, timeoutMs: timeout, maxAgeMs: maxAge, run: null, last: null });

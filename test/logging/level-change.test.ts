@@ -54,7 +54,7 @@ test('a level that hides warnings is logged all the same; a second change keeps 
 });
 
 test.for(['', '?level=trace', '?level=debug&seconds=0', '?level=debug&seconds=3601', '?level=debug&seconds=1.5',
-  '?level=debug&seconds=x'])('PUT %j is a 400', async (query) => {
+  '?level=debug&seconds=x', '?level=debug&seconds=1e2', '?level=debug&seconds=0x10', '?level=debug&seconds='])('PUT %j is a 400', async (query) => {
   const { app, url, lines } = await start();
   expect((await put(url + query)).status).toBe(400);
   app.log.debug({}, 'hidden');

@@ -43,6 +43,14 @@ test('health checks: FAIL and 503 while one rejects, returns false or takes too 
   expect(() => app.health.check('good', () => true)).toThrow(TypeError);
 });
 
+test.for<[message: string, name: unknown, check: unknown]>([
+  ['the name of a health check is ""; give a text', '', () => true],
+  ['the name of a health check is undefined; give a text', undefined, () => true],
+  ['health check "db" has no function; give it as the second argument', 'db', undefined],
+])('%s: a TypeError', ([message, name, check]) => {
+  expect(() => createApp().health.check(name as string, check as () => boolean)).toThrow(new TypeError(message));
+});
+
 test('probes that come at the same time share one round of checks', async () => {
   const app = createApp();
   let runs = 0;
