@@ -67,8 +67,8 @@ export class Connection<Handling> implements Carrier, Sending {
     this.#parts = parts;
     socket.prependListener('end', () => {
       // When the client ends its side, node:http ends the other, except on a connection that it has stopped parsing.
-      if (this.#isBroken) endSoftly(socket);
       // The end may come in the same turn as a request. Its handler begins, and its reply is written, in that turn.
+      if (this.#isBroken) inNextTurn(() => endSoftly(socket));
       else if (!this.isFree) deferEnd(socket, inNextTurn);
     });
     socket.on('close', () => this.#close());

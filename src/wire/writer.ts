@@ -224,8 +224,13 @@ async function pump(exchange: Exchange, outgoing: Outgoing, source: BodySource):
         if (wake === undefined) res.on('drain', () => wake?.());
         await new Promise<void>((resolve) => {
           wake = resolve;
-          // After an `Upgrade` that follows it, node:http forwards the socket's `drain` no more.
-          if (res.socket?.writableNeedDrain === true) res.socket.once('drain', resolve);
+          // After an `Upgrade` that follows it, node:http forwards the socket's `drain` no more. From Node.js 26 on, the
+          // socket gets the chunk at the end of this turn.
+          const follow = (): void => {
+            if (res.socket?.writableNeedDrain === true) res.socket.once('drain', resolve);
+          };
+          follow();
+          nextTick(follow);
         });
       }
     }
