@@ -105,9 +105,12 @@ function writeAtOnce(res: ServerResponse, body: string | Uint8Array, isAscii: bo
  */
 async function endWhenTaken(exchange: Exchange): Promise<void> {
   const { res } = exchange;
-  if (res.writableLength > 0 && res.socket !== null && res.socket.writable) {
+  const { socket } = res;
+  // node:http drops what is written to a socket that has ended, and calls it sent.
+  if (socket !== null && !socket.writable) return written(exchange);
+  if (res.writableLength > 0 && socket !== null) {
     exchange.carrier.watch();
-    await taken(res.socket);
+    await taken(socket);
   }
   if (!res.destroyed) res.end();
   if (!res.writableEnded) await written(exchange);

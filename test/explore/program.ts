@@ -90,6 +90,11 @@ function source(seen: Seen, fails: boolean): Readable {
   return stream.on('close', () => (seen.sources -= 1));
 }
 
+/** A stream that fails before its first byte. */
+function spoiled(): Readable {
+  return new Readable({ read() { this.destroy(new Error('spoiled')); } });
+}
+
 /** Every transition of the table of an exchange; true once it was taken. */
 export async function watchTable(): Promise<Map<string, boolean>> {
   const transitions = new Map<string, boolean>();
@@ -142,7 +147,7 @@ export async function posternProgram(): Promise<Program> {
     throws: (ctx, { step }) => {
       if (hasBody(step)) ctx.bytes().catch(() => undefined);
       // To HEAD the stream of the GET route is not read.
-      if (methodOf(step) === 'GET') return reply(new Readable({ read() { this.destroy(new Error('before a byte')); } }));
+      if (methodOf(step) === 'GET') return reply(spoiled());
       throw new Error('thrown');
     },
     closes: (_, seen) => reply('closes', { headers: { ...headers(seen).headers, connection: 'close' } }),
@@ -213,7 +218,11 @@ export function bareProgram(): Program {
     held: (_, res) => void time.set(() => res.writeHead(200, { 'content-length': 4 }).end('held'), 25),
     destroy: (_, res) => void res.destroy(),
     early: (_, res) => void res.setHeader('content-length', 5).end('early'),
-    throws: (_, res) => void res.writeHead(500, { 'content-length': 6 }).end('thrown'),
+    throws: (_, res, { step }) => {
+      const fail = (): void => void res.writeHead(500, { 'content-length': 6 }).end('thrown');
+      if (methodOf(step) === 'GET') spoiled().on('error', fail).resume();
+      else fail();
+    },
     closes: (_, res) => void res.writeHead(200, { 'content-length': 6, connection: 'close' }).end('closes'),
   };
   const server = createServer({ requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: KEEP_ALIVE_MS }, (req, res) => {
