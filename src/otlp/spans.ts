@@ -4,7 +4,6 @@
  */
 
 import { Date, monotonicNow, monotonicOrigin } from '../base/clock.js';
-import type { ErrorCode } from '../base/error-codes.js';
 import { requestOrigin } from '../answer/client-address.js';
 import type { EndedJob, EndedRequest, ServingOptions } from '../answer/context.js';
 import type { CallTraceMessage } from '../mesh/call-tracing.js';
@@ -155,7 +154,7 @@ function toJobFields(ended: EndedJob): SpanFields {
 /** The name of an error's code, or else of its class. */
 function typeOf(error: unknown): string {
   try {
-    const { errorCode, name } = Object(error) as { readonly errorCode?: ErrorCode; readonly name?: unknown };
+    const { errorCode, name } = Object(error) as { errorCode?: { name: unknown }; name?: unknown };
     return String(errorCode?.name ?? name ?? '_OTHER');
   } catch {
     // A Proxy, or a name that is not a text.
