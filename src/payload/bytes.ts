@@ -42,18 +42,21 @@ export class Bytes {
 }
 
 /**
- * Lets a stream or a promise fail before it is read, and those that are members of a value: without a listener, that
- * ends the process. A later reader gets the error. Never throws, whatever the value.
+ * Lets a stream or a promise fail before it is read, and the streams and promises that are members of a value: without
+ * a listener, that ends the process. A later reader gets the error. Never throws, whatever the value.
  *
  * @param isDeep whether to look at members of members, too
  */
 export function letFail(value: unknown, isDeep = false): void {
-  const seen = new Set([value]);
   try {
+    if (!isDeep) {
+      letOneFail(value);
+      return eachMember(value, letOneFail);
+    }
+    const seen = new Set([value]);
     for (const each of seen) {
-      if (each instanceof Readable) each.on('error', () => undefined);
-      else ignoreRejection(each);
-      if (each === value || isDeep) for (const member of objectsIn(each, isDeep)) seen.add(member);
+      letOneFail(each);
+      eachMember(each, (member) => seen.add(member));
     }
   } catch (thrown) {
     // Reading the value can throw, for example from a Proxy; and what is thrown may be a promise that rejects.
@@ -61,12 +64,24 @@ export function letFail(value: unknown, isDeep = false): void {
   }
 }
 
-/** The members of a plain object or an array that are objects. */
-function objectsIn(value: unknown, withPlain: boolean): readonly unknown[] {
-  if (!Array.isArray(value) && !isPlainObject(value)) return [];
-  return Object.values(value as object).filter(
-    (member) => typeof member === 'object' && member !== null && (withPlain || !isPlainObject(member)),
-  );
+function letOneFail(value: unknown): void {
+  if (value instanceof Readable) value.on('error', () => undefined);
+  else if (!isPlainObject(value)) ignoreRejection(value);
+}
+
+/**
+ * Calls back for each member, of a plain object or an array, that is an object. It makes no list of them: it runs for
+ * each reply that passes middleware.
+ */
+function eachMember(value: unknown, callback: (member: object) => void): void {
+  const isList = Array.isArray(value);
+  if (!isList && !isPlainObject(value)) return;
+  const members = value as Readonly<Record<string | number, unknown>>;
+  const visit = (member: unknown): void => {
+    if (typeof member === 'object' && member !== null) callback(member);
+  };
+  if (isList) for (const member of value) visit(member);
+  else for (const name in members) visit(members[name]);
 }
 
 function isPlainObject(value: unknown): boolean {
