@@ -11,7 +11,7 @@ import { ANYTHING, assertOptions, isRecord, listOf, OBJECT, oneOf, STRING } from
 import { wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
 import { carry, exposureOf, toExposure, type AnyFunction, type Exposure, type PublicOptions } from './public-facing.js';
 import { assertSchemas } from './schemas.js';
-import type { MaybeResponse, MaybeSchema, OneSchema, SchemaOrNone } from './schemas.js';
+import type { MaybeResponse, MaybeSchema, OneSchema, Part, SchemaOrNone } from './schemas.js';
 
 /** When a route was or will be given up; its replies carry these dates. */
 export interface Deprecation {
@@ -117,14 +117,14 @@ export interface DeclaredOptions<
 }
 
 /** The options of a route besides its schemas. @internal */
-export const WITHOUT_SCHEMAS: Readonly<Record<string, Kind>> = {
+export const WITHOUT_SCHEMAS: Kinds<Omit<DeclaredOptions, Part | 'response'>> = {
   ...GROUP,
   summary: STRING,
   description: STRING,
   operationId: STRING,
 };
 
-const ROUTE: Readonly<Record<string, Kind>> = {
+const ROUTE: Kinds<DeclaredOptions> = {
   ...WITHOUT_SCHEMAS,
   params: ANYTHING,
   query: ANYTHING,
