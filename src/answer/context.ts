@@ -223,13 +223,15 @@ export class Context<P = Params> {
   get raw(): { readonly req: IncomingMessage; readonly res: ServerResponse } {
     const { admission, exchange } = this;
     const { req, res } = exchange;
-    const prepare = (status: number): void => {
-      admission?.release();
-      if (exchange.outgoing !== null) return;
-      const told = this.toldCalls(status, exchange.raw === 'piped');
-      if (told !== null) res.setHeader(CALLS_HEADER, told);
-    };
-    if (exchange.raw === 'unused') exchange.onHead = [...exchange.onHead, prepare];
+    if (exchange.raw === 'unused') {
+      const prepare = (status: number): void => {
+        admission?.release();
+        if (exchange.outgoing !== null) return;
+        const told = this.toldCalls(status, exchange.raw === 'piped');
+        if (told !== null) res.setHeader(CALLS_HEADER, told);
+      };
+      exchange.onHead = [...exchange.onHead, prepare];
+    }
     exposeRaw(exchange);
     return { req, res };
   }
