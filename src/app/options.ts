@@ -1,4 +1,4 @@
-/* The options of an application: those of each room, and its own. */
+/* The options of an application: the options of each room, and its own. */
 
 import { ANSWER, type AnswerOptions } from '../answer/context.js';
 import { findClashes, isErrorCode, type ErrorCode } from '../base/error-codes.js';

@@ -50,7 +50,7 @@ export function methodsOf(path: string, view: object): readonly (keyof View<neve
   return names;
 }
 
-/** Own and inherited members, before those of `end`; the value of an accessor, which is not called, is undefined. */
+/** Own and inherited members, before the members of `end`; the value of an accessor, which is not called, is undefined. */
 function* membersOf(object: object, end: object): Generator<[name: string, value: unknown]> {
   for (let owner: object | null = object; owner !== null && owner !== end; owner = Reflect.getPrototypeOf(owner)) {
     for (const key of Reflect.ownKeys(owner)) yield [String(key), Reflect.getOwnPropertyDescriptor(owner, key)?.value];

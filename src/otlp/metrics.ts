@@ -88,7 +88,7 @@ export function exportMetrics(
   { settings, logger }: { readonly settings: Settings; readonly logger: Logger },
   registry: Registry, exporter: Exporter, intervalMs: number,
 ): () => void {
-  // Counters of the process count from its start, and those of the application began with 0.
+  // Counters of the process count from its start, and counters of the application began with 0.
   const startTimeUnixNano = Date.now() - process.uptime() * 1000;
   const servers = serviceUrlsOf(settings);
   const read = (): void => {

@@ -125,7 +125,7 @@ export class Trial {
 
   /**
    * How much likelier it is that times follow the load than that they do not, negative if it is less likely: for the
-   * load of the route and for that of all routes, the higher one first.
+   * load of the route and for the load of all routes, the higher one first.
    */
   #weigh(): readonly number[] {
     const [low, high] = [this.#low.means, this.#high.means];

@@ -291,7 +291,7 @@ export class Connection<Handling> implements Carrier, Sending {
 
   /**
    * The rest of the body will never come: the request is answered with an error, unless a reply is begun. A handler
-   * that reads the body gets that error, so that it goes through middleware.
+   * that reads the body gets that error, so that middleware sees it, too.
    */
   #breakBody(exchange: Exchange<Handling>, body: IncomingBody, error: HttpError): void {
     const { req, res } = exchange;
@@ -308,7 +308,7 @@ export class Connection<Handling> implements Carrier, Sending {
     });
   }
 
-  /** Answers for a handler that goes on without the body. */
+  /** Answers for a handler that continues without the body. */
   #giveUp(exchange: Exchange<Handling>, error: HttpError): void {
     if (exchange.state === 'running') this.replace(exchange, error);
   }

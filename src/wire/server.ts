@@ -76,7 +76,7 @@ export class WireServer<Handling> {
   readonly #checkHead: ReturnType<typeof createHeadCheck>;
   readonly #parts: ListenerParts<Handling>;
   readonly #open = new Set<Duplex>();
-  /** Connections of this listener alone: applications may share a server, and so its sockets. */
+  /** Only the connections of this listener: applications may share a server, and so its sockets. */
   readonly #connections = new WeakMap<Duplex, Connection<Handling>>();
   /** Further addresses on which connections of {@link server} are accepted. */
   readonly #doors: NetServer[] = [];
@@ -168,7 +168,7 @@ export class WireServer<Handling> {
     clearInterval(sweep);
     const cut = new Set(this.exchanges);
     for (const exchange of cut) exchange.isCutByDrain = true;
-    // Their connections may be those of a server that someone else made.
+    // Their connections may belong to a server that someone else made.
     await this.#closeAll([...cut].map(({ req }) => req.socket));
     await stopped;
     return cut;
