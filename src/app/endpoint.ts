@@ -44,19 +44,27 @@ export type Declared<Result, R> = R extends undefined
   : // The type of all results, which the compiler takes when a handler does not fit.
     ResultOf<R> extends Result
     ? unknown
-    : true extends (Result extends Reply<unknown, infer Status> ? IsUndeclared<Status, R> : false)
+    : true extends RepliesUndeclared<Result, R>
     ? 'response does not have the status of this reply: add it, { 202: schema }, or throw an ApiError'
     : unknown;
+
+/** The compiler asks with `any` in place of a generic type: then nothing is known. */
+type RepliesUndeclared<Result, R> = [unknown] extends [Result]
+  ? false
+  : Result extends Reply<unknown, infer Status>
+    ? IsUndeclared<Status, R>
+    : false;
 
 type IsUndeclared<Status, R> = Status extends OtherStatus | DeclaredStatus<R> ? false : true;
 
 type OfStatuses<R> = {
-  [Status in keyof R]: Status extends number ? OfStatus<BodyOf<R[Status]>, Status> : never;
+  [Status in keyof R]: Status extends number ? OfStatus<R[Status], Status> : never;
 }[keyof R];
 
-/** A plain value is a 200, and nothing a 204. */
-type OfStatus<Body, Status extends number> =
-  Reply<Body, Status> | (Status extends 200 ? Body : Status extends 204 ? undefined | void : never);
+/** A plain value is a 200, and nothing a 204, also where 200 has no body. */
+type OfStatus<S, Status extends number> =
+  | Reply<BodyOf<S>, Status>
+  | (Status extends 200 ? (S extends null ? never : BodyOf<S>) : Status extends 204 ? undefined | void : never);
 
 /** The type of every handler whose result has nothing that JSON loses, and no status that `response` lacks. */
 export type Sends<Handles extends AnyFunction, R = undefined> = (

@@ -46,11 +46,10 @@ export type HandlerInput<P, Q, H, B> = ([P] extends [undefined]
 export type BodyOf<S> = S extends AnySchema ? Fixed<InputOf<S>> : undefined;
 
 /** A type that also takes what was written in place, of which the compiler knows each literal, read-only. */
-export type Fixed<T> = T extends AnyFunction
-  ? T
-  : T extends object
-    ? { readonly [Name in keyof T]: Fixed<T[Name]> }
-    : T;
+// With `T`, since of a generic type the compiler knows only that it is itself.
+export type Fixed<T> =
+  | T
+  | (T extends AnyFunction ? never : T extends object ? { readonly [Name in keyof T]: Fixed<T[Name]> } : never);
 
 /** Parts of a request, in the order in which they are checked. @internal */
 export const PARTS = ['params', 'query', 'headers', 'body'] as const;

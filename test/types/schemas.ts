@@ -3,7 +3,9 @@
 import { type } from 'arktype';
 import * as v from 'valibot';
 import { z } from 'zod';
-import { endpoint, Postern, publicFacing, reply, type Context, type StandardSchemaV1 } from 'postern';
+import {
+  defineEndpoint, endpoint, NotFound, Postern, publicFacing, reply, type Context, type StandardSchemaV1,
+} from 'postern';
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function assertType<_T extends true>(): void {}
@@ -70,6 +72,28 @@ app.put('/reply', { response: { 200: User, 201: User } }, (ctx) => reply({ id: 1
 app.put('/reply', { response: byStatus }, () => ({ id: 1, name: 'Ann' }));
 // @ts-expect-error: 202 is not declared
 app.put('/reply', { response: byStatus }, () => reply({ id: 1, name: 'Ann' }, { status: 202 }));
+
+// @ts-expect-error: nothing is a 204, which is not declared
+app.put('/reply', { response: { 200: null } }, () => undefined);
+app.put('/reply', { response: { 200: null } }, () => reply(undefined, { status: 200 }));
+
+/** Routes of a generic type, of which nothing is known, that a schema describes. */
+export function crud<T extends object>(schema: StandardSchemaV1<T>, zod: z.ZodType<T, T>, load: () => Promise<T>) {
+  app.get('/items', { response: schema }, () => load());
+  app.get('/items', { response: schema }, load);
+  app.get('/items', { response: schema }, async (ctx) => (ctx.path === '/' ? new NotFound() : await load()));
+  app.get('/items', { response: { 200: schema, 204: null } }, async (ctx) => (ctx.path === '/' ? undefined : load()));
+  app.get('/items', { response: z.array(zod) }, async () => [await load()]);
+  app.get('/items', { response: z.object({ items: z.array(zod), total: z.number() }) }, async () => ({
+    items: [await load()],
+    total: 1,
+  }));
+  app.post('/items', { body: zod, response: { 201: zod } }, async (_ctx, { body }) => reply(body, { status: 201 }));
+  app.implement(defineEndpoint('GET', '/items', { response: schema }), () => load());
+  endpoint({ response: schema }, () => load());
+  // @ts-expect-error: of another type
+  app.get('/items', { response: schema }, async () => ({ item: await load() }));
+}
 
 const create = endpoint({ body: NewUser }, (_ctx, { body }) => body.name);
 app.post('/users', create);
