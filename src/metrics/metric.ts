@@ -73,6 +73,9 @@ export abstract class Metric<L extends string, Bound> {
   /** @internal */
   constructor(definition: Creation<Bound & Series>);
   constructor(definition: Creation<Bound & Series>) {
+    // prom-client's metrics are made by `new`.
+    if (typeof definition?.create !== 'function')
+      throw new TypeError('a metric is made by its registry, not by new; write registry.counter({ name, help })');
     this.name = definition.name;
     this.help = definition.help;
     this.definition = definition;

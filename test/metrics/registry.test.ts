@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { Counter, Gauge, Histogram, Registry } from 'postern/metrics';
+import { Counter, Gauge, Histogram, Registry, Summary } from 'postern/metrics';
 import { sampleMap } from '../support/exposition-parser.js';
 
 const INVALID_NAMES = ['', '1st', 'a-b', 'a b', 'é', 'a\n', 7, undefined, null];
@@ -28,6 +28,11 @@ test('a label name twice, le of a histogram, and no array are refused', () => {
   // @ts-expect-error wrong on purpose
   expect(() => registry.gauge({ name: 'size', help: 'Help.', labelNames: 'queue' })).toThrow(/pass an array/);
   expect(registry.get('size')).toBeUndefined();
+});
+
+test.for([Counter, Gauge, Histogram, Summary])('%o by new, as in prom-client, is refused with what to write', (Metric) => {
+  for (const given of [[{ name: 'a', help: 'A.', labelNames: ['b'] }], []])
+    expect(() => Reflect.construct(Metric, given)).toThrow(/made by its registry, not by new; write registry\.counter/);
 });
 
 const CLASHES = [
