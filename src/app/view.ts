@@ -33,13 +33,13 @@ export interface View<P> {
  */
 export function methodsOf(path: string, view: object): readonly (keyof View<never>)[] {
   if (!isRecord(view)) throw new TypeError(`view of ${show(path)} is ${show(view)}; give a class or an instance of one`);
-  const refuse = (name: string, why: string): never => {
-    throw new TypeError(`${name} of the view of ${show(path)} ${why}; flag methods named ${VERBS.join(', ')}`);
+  const refuse = (name: string, why: string, remedy = `flag methods named ${VERBS.join(', ')}`): never => {
+    throw new TypeError(`${name} of the view of ${show(path)} ${why}; ${remedy}`);
   };
   for (const [name, value] of membersOf(view, Object.prototype)) {
     if (value === undefined || name === 'constructor') continue;
     const isVerb = (VERBS as readonly string[]).includes(name);
-    if (isVerb && typeof value !== 'function') refuse(name, `is ${show(value)}, not a method`);
+    if (isVerb && typeof value !== 'function') refuse(name, `is ${show(value)}, not a method`, 'rename it');
     if (!isVerb && isFlagged(value)) refuse(name, 'is flagged, and not an HTTP method');
   }
   // A module, `import * as users`, has no constructor.

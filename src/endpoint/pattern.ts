@@ -56,7 +56,7 @@ export function compilePath(path: string, constraints: Map<string, Constraint> =
     if (segments.some((other) => other.kind !== 'static' && other.name === name))
       fail(start, `duplicate parameter "${name}"`, 'rename one');
     if (segment.kind === 'wildcard' && end < path.length)
-      fail(start, `wildcard "*${name}" before the end`, 'move it to the last segment');
+      fail(start, `wildcard "${path.slice(start, end)}" before the end`, 'move it to the last segment');
     segments.push(segment);
   }
   return segments;

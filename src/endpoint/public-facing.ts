@@ -72,6 +72,8 @@ export function publicFacing(...given: readonly unknown[]): unknown {
   const isDecorator = typeof second === 'string' || typeof second === 'symbol' || isContext(second);
   const isComplete = isDecorator || typeof first === 'function';
   const options = isDecorator ? undefined : isComplete ? second : first;
+  if (!isComplete && second !== undefined)
+    throw new TypeError('publicFacing() takes the handler first; write publicFacing(handler, { params: ["q"] })');
   const params = allowedParams('publicFacing()', options as PublicOptions | undefined);
   // Flagging twice must not lift the restriction of the first time.
   const paramsOf = (handler: unknown): readonly string[] | null => params ?? exposureOf(handler)?.params ?? null;

@@ -89,6 +89,10 @@ const mistakes: readonly (readonly [what: string, run: (app: Postern) => unknown
   ['a mount without a listener', (app) => call(app, 'mount', '/a'),
     'mount at "/a" has undefined as listener; give a function (req, res)'],
   ['a mount twice', (app) => app.mount('/a', ok).mount('/a', ok), 'mount at "/a" is there already; remove one'],
+  ['a wildcard without a name before the end', (app) => app.get('/*/a', ok),
+    'wildcard "*" before the end at index 1 in "/*/a"; move it to the last segment'],
+  ['options of publicFacing before the handler', () => call({ publicFacing }, 'publicFacing', { params: ['q'] }, ok),
+    'publicFacing() takes the handler first; write publicFacing(handler, { params: ["q"] })'],
   ['a mount without a slash', (app) => app.mount('a', ok), 'path "a" does not start with "/"; add it'],
 ];
 test.for(mistakes)('%s', ([, run, message]) => {
@@ -138,7 +142,7 @@ describe('a flag of a view that would have no effect is a TypeError', () => {
     [Static, 'get of the view of "/a" is flagged, and static'],
     [InheritedStatic, 'get of the view of "/a" is flagged, and static'],
     [Symbolic, 'Symbol(Symbol.iterator) of the view of "/a" is flagged, and not an HTTP method'],
-    [Field, 'get of the view of "/a" is an object, not a method'],
+    [Field, 'get of the view of "/a" is an object, not a method; rename it'],
     [undefined, 'view of "/a" is undefined; give a class or an instance of one'],
   ] as const)('%o', ([view, message]) => {
     const app = createApp();
