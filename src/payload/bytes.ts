@@ -65,8 +65,9 @@ export function letFail(value: unknown, isDeep = false): void {
 }
 
 function letOneFail(value: unknown): void {
-  if (value instanceof Readable) value.on('error', () => undefined);
-  else if (!isPlainObject(value)) ignoreRejection(value);
+  if (isPlainObject(value)) return;
+  if (isNodeStream(value)) value.on('error', () => undefined);
+  else ignoreRejection(value);
 }
 
 /**
@@ -90,7 +91,7 @@ function isPlainObject(value: unknown): boolean {
 
 /** Makes a stream fail when the stream that it reads fails; `pipe` does not do that. */
 export function failWith(source: unknown, body: unknown): void {
-  if (source instanceof Readable && body instanceof Readable) source.on('error', (error) => body.destroy(error));
+  if (isNodeStream(source) && isNodeStream(body)) source.on('error', (error) => body.destroy(error));
 }
 
 /** Decodes without a byte order mark; invalid UTF-8 becomes U+FFFD. */
@@ -131,6 +132,12 @@ export interface ByteStream {
 /** Whether a body is a stream rather than something whose length is known. */
 export function isStream(body: unknown): body is Stream {
   return typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
+}
+
+/** Whether a value is a `Readable` of `node:stream`, or of a copy such as readable-stream, which archiver has. */
+export function isNodeStream(value: unknown): value is Readable {
+  if (value instanceof Readable) return true;
+  return isStream(value) && ['on', 'pipe', 'destroy'].every((name) => typeof Reflect.get(value, name) === 'function');
 }
 
 /** The content type of a form that undici writes. */
@@ -190,12 +197,14 @@ export interface BodySource {
  * @throws what the stream throws, such as a web stream that is locked
  */
 export function openStream(stream: Stream): BodySource {
-  if (stream instanceof Readable) {
+  if (isNodeStream(stream)) {
+    const { destroyed } = stream;
     const chunks = stream[Symbol.asyncIterator]();
     const next = async (): Promise<IteratorResult<unknown, unknown>> => {
       const result = await chunks.next();
-      // To the iterator, `emit('error')` without an error is an end.
-      if (result.done === true && !stream.readableEnded) throw new Error('the stream failed without an error');
+      // To the iterator, `emit('error')` without an error is an end, and to the one of a copy, any earlier failure.
+      const hasFailed = result.done === true && !(stream.readableEnded ?? !destroyed);
+      if (hasFailed) throw new Error('the stream failed without an error');
       return result;
     };
     return { next, free: () => destroyAll(stream) };

@@ -3,10 +3,9 @@
  * nothing at all.
  */
 
-import { Readable } from 'node:stream';
 import { Date } from '../base/clock.js';
 import { ignoreRejection } from '../base/promises.js';
-import { discardStream, isStream } from './bytes.js';
+import { discardStream, isNodeStream, isStream } from './bytes.js';
 
 /** A value cannot be sent. The message has the place in the value and the remedy; the answering side adds the route. */
 export class UnsendableError extends TypeError {}
@@ -116,7 +115,7 @@ function lossOf(value: unknown): string | undefined {
   const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null;
   if (isPlain && tag === 'Object') return undefined;
   if (value instanceof Error || tag === 'Error') return 'an Error, which JSON loses; throw it, or give its message';
-  if (value instanceof Readable) return `a stream, which JSON loses; ${BY_ITSELF} collect it first`;
+  if (isNodeStream(value)) return `a stream, which JSON loses; ${BY_ITSELF} collect it first`;
   if (BOXED.has(tag) || Object.values(value).some((member) => member !== undefined)) return undefined;
   const iterator = tag.endsWith('Iterator') || tag.endsWith('Iterator Helper') ? 'give [...iterator]' : undefined;
   const remedy = REMEDIES[tag] ?? iterator ?? 'give plain values, or an object with toJSON';
