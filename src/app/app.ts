@@ -191,7 +191,7 @@ export class Postern extends RouteGroup {
   /**
    * Answers the requests of a server that someone else created, and the requests that it could not parse.
    *
-   * @throws {TypeError} for an unknown or invalid option
+   * @throws {TypeError} for an unknown or invalid option, and for a server that serves this application already
    */
   attach(server: Server, options: ScopeOptions = {}): this {
     assertOptions('attach()', options, SCOPE);

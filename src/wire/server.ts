@@ -78,6 +78,8 @@ export class WireServer<Handling> {
   readonly #open = new Set<Duplex>();
   /** Only the connections of this listener: applications may share a server, and so its sockets. */
   readonly #connections = new WeakMap<Duplex, Connection<Handling>>();
+  /** The servers that it answers. */
+  readonly #attached = new WeakSet<Server>();
   /** Further addresses on which connections of {@link server} are accepted. */
   readonly #doors: NetServer[] = [];
   /** Number of connections that the server has accepted. */
@@ -125,6 +127,12 @@ export class WireServer<Handling> {
       throw new TypeError(`attach() takes a server of node:http, not ${show(server)}`);
     if ('updateSettings' in server)
       throw new TypeError('attach() takes a server of node:http or node:https, not of node:http2; use app.handler');
+    if (this.#attached.has(server) || server.listeners('request').includes(this.handle))
+      throw new TypeError(
+        'attach() got a server that serves this application already, so that each handler would run twice; ' +
+          'attach it once, without app.handler',
+      );
+    this.#attached.add(server);
     // One more than allowed: node:http drops fields beyond this count, and a request with one too many must be refused.
     server.maxHeadersCount = this.#limits.maxHeadersCount + 1;
     takeRequestsWithoutHost(server);

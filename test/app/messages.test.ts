@@ -1,6 +1,6 @@
 /** Messages for mistakes: what is wrong, where, and what to write instead. */
 
-import { createServer } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { ApiError, reply, Registry, type Context, type Middleware, type Postern } from 'postern';
@@ -75,9 +75,21 @@ test('a second listen(), and a callback, are refused with what to write', async 
   );
 });
 
+/** Ways to have one server hand each request to an application twice. */
+const TWICE: Readonly<Record<string, (app: Postern, server: Server) => Postern>> = {
+  'attached twice': (app, server) => app.attach(server).attach(server, { scope: 'public' }),
+  'attached, and made with app.handler': (app) => app.attach(createServer(app.handler)),
+  'its own server': (app) => app.attach(app.server),
+};
+
 test.for<[() => unknown, string]>([
   [() => new Registry().expose('json' as never), `the format of expose() is "json"; give 'text' or 'openmetrics'`],
   [() => createApp().attach(5 as never), 'attach() takes a server of node:http, not 5'],
+  ...Object.values(TWICE).map((attach): [() => unknown, string] => [
+    () => attach(createApp(), createServer()),
+    'attach() got a server that serves this application already, so that each handler would run twice; ' +
+      'attach it once, without app.handler',
+  ]),
   [() => collectDefaultMetrics(undefined as never),
     'collectDefaultMetrics() takes a registry, not undefined; give new Registry()'],
   [() => reply({}, { status: 99 }), 'status of reply() is 99; give a status from 200 to 599, such as 201'],
