@@ -19,7 +19,7 @@ import { Jobs, type JobFunction, type JobOptions } from '../job/job.js';
 import { Health } from '../monitor/health.js';
 import { ServiceMetrics } from '../monitor/metrics-endpoint.js';
 import { Tasks } from '../monitor/tasks.js';
-import { assertOptions } from '../base/options-check.js';
+import { assertOptions, show } from '../base/options-check.js';
 import { Overload } from '../overload/overload.js';
 import { assertWhere, numberOf, PORT, withPort, type Listening, type ListeningOnPath, type Where } from './address.js';
 import type { DescriptorOptions, ListenOptions, PathOptions } from './address.js';
@@ -328,6 +328,7 @@ export class Postern extends RouteGroup {
    * @param pathOrUrl a path, `/users?page=2`, or a URL
    * @param init as for `fetch`
    * @returns the response, whatever its status
+   * @throws {TypeError} for neither a path nor a URL
    * @example const { status } = await app.request('/users/7', { headers: { accept: 'application/json' } });
    */
   async request(pathOrUrl: string | URL, init: RequestInit = {}): Promise<Response> {
@@ -336,6 +337,8 @@ export class Postern extends RouteGroup {
     const { body } = given;
     const isStreamed = typeof body === 'object' && body !== null && Symbol.asyncIterator in body;
     const url = String(pathOrUrl).replace(/^(?=\/)/, 'http://localhost');
+    if (!URL.canParse(url))
+      throw new TypeError(`request() got ${show(pathOrUrl)}; give a path that begins with /, or a URL`);
     const request = createRequest(url, isStreamed && !('duplex' in given) ? { duplex: 'half', ...given } : given);
     return requestInMemory(this.server, request, isStreamed);
   }

@@ -2,7 +2,7 @@
  * Sends a request to a server through the real HTTP parser, over a stream in memory: no port, no mock.
  */
 
-import type { IncomingMessage, Server } from 'node:http';
+import type { ClientRequest, IncomingMessage, Server } from 'node:http';
 import { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { setImmediate } from '../base/clock.js';
@@ -10,7 +10,7 @@ import { isBodiless } from '../payload/bodiless.js';
 import { toReadable } from '../payload/bytes.js';
 import { fromHeaderList } from '../payload/headers.js';
 
-const { request: httpRequest } = builtin('node:http');
+const NativeRequest = findClientRequest();
 
 /**
  * @param request the host of its URL becomes the `Host` header
@@ -38,7 +38,7 @@ export async function requestInMemory(server: Server, request: Request, isStream
 
   return new Promise((resolve, reject) => {
     const path = url.pathname + url.search;
-    const outgoing = httpRequest({ createConnection: () => clientSide, method, path, headers, signal });
+    const outgoing = new NativeRequest({ createConnection: () => clientSide, method, path, headers, signal });
     const source = body === null || Buffer.isBuffer(body) ? null : toReadable(body);
     const fail = (error: unknown): void => {
       reject(error);
@@ -54,11 +54,30 @@ export async function requestInMemory(server: Server, request: Request, isStream
     outgoing.on('error', (error) => reject(request.signal.aborted ? request.signal.reason : error));
     outgoing.on('response', (response) => {
       incoming = response;
-      resolve(toResponse(response, method, signal));
+      try {
+        resolve(toResponse(response, method, signal));
+      } catch (unfit) {
+        // A handler may write any status by `ctx.raw`; a `Response` has no 101 and none above 599.
+        fail(unfit);
+      }
     });
+    // Changes nothing after a reply. There is no event of its own for an upgrade that nobody listens for.
+    outgoing.on('close', () => reject(new Error('the connection was closed or upgraded; for that, listen on a port')));
     if (source === null) outgoing.end(body ?? undefined);
     else source.on('error', fail).pipe(outgoing);
   });
+}
+
+/** Finds the class of Node.js itself: nock and msw put others in its place, which would ask the network. */
+function findClientRequest(): typeof ClientRequest {
+  const { ClientRequest, OutgoingMessage } = builtin('node:http');
+  let { prototype } = ClientRequest;
+  let above: unknown = prototype;
+  while (above instanceof OutgoingMessage) {
+    prototype = above as ClientRequest;
+    above = Object.getPrototypeOf(above);
+  }
+  return prototype.constructor as typeof ClientRequest;
 }
 
 /** Creates a request: also a GET or HEAD with a body, which HTTP has (RFC 9110, section 9.3.1) and Fetch refuses. */

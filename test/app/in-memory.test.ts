@@ -186,6 +186,21 @@ test('a request in memory is framed by its body, whatever its headers say', asyn
   expect(await (await app.request('/', { method: 'POST', body: 'abc', headers })).text()).toBe('abc');
 });
 
+test.for([101, 600, 999])('a request in memory whose handler writes the status %i by itself rejects', async (status) => {
+  const app = expectFailures(createApp(), ...(status > 500 ? [status] : [])).get('/', ({ raw }) => {
+    raw.res.writeHead(status).end();
+  });
+  await expect(app.request('/')).rejects.toThrow(RangeError);
+});
+
+test('a request in memory rejects when it is upgraded', async () => {
+  const app = createApp();
+  app.server.on('upgrade', (_req, socket) =>
+    socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n'));
+  const headers = { connection: 'upgrade', upgrade: 'websocket' };
+  await expect(app.request('/', { headers })).rejects.toThrow('the connection was closed or upgraded');
+});
+
 test('null is no options, as for fetch', async () => {
   expect((await createApp().get('/', () => 'x').request('/', null as never)).status).toBe(200);
 });

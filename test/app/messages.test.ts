@@ -115,6 +115,16 @@ test.for<[() => unknown, string]>([
   expect(act).toThrow(new TypeError(message));
 });
 
+test.for<[unknown, string]>([
+  ['users', '"users"'],
+  [new Request('http://localhost/users'), 'an object'],
+  [undefined, 'undefined'],
+])('a request in memory to %s', async ([target, shown]) => {
+  await expect(createApp().request(target as never)).rejects.toThrow(
+    new TypeError(`request() got ${shown}; give a path that begins with /, or a URL`),
+  );
+});
+
 test('hostname for host', async () => {
   await expect(createApp().listen({ hostname: 'x' } as never)).rejects.toThrow(
     new TypeError('unknown option "hostname" of listen(); did you mean "host"?'),
