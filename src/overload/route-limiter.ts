@@ -29,8 +29,8 @@ const LATE_ENOUGH = 0.02;
 const LATEST = 20;
 /** Weight of the present rate in the rate by which requests are admitted, 20 times a second: 2.5 s are remembered. */
 const RATE_WEIGHT = 0.02;
-/** 10 s in a trial: the more of a service that is only slow is refused, the less it does. */
-const TRIAL_RATE_WEIGHT = 0.005;
+/** 10 s of a rate that falls in a trial: the more of a service that is only slow is refused, the less it does. */
+const FALL_WEIGHT = 0.005;
 /** A queue is worked off at the same rate under any limit: at less than this part of it, the limit is proved again. */
 const PROVEN_RATE_SHARE = 0.67;
 /** Minimum part of its queue that a route uses; a route that yields is closed when it has come down to this part. */
@@ -236,11 +236,11 @@ export class RouteLimiter {
     const { missed, outcomes } = sumOf(this.#slots, nowMs, LATEST);
     const change = this.isYielding ? 0.9 : trial === null && missed > LATE_ENOUGH * outcomes ? 0.95 : 1.04;
     episode.share = Math.min(1, Math.max(MIN_SHARE, episode.share * change));
-    const ratePerMs = rateOf(this.#slots, nowMs, Math.min(3000, Math.max(500, 3 * usualMs)));
-    if (episode.ratePerMs === 0) episode.ratePerMs = ratePerMs;
+    const riseOfRate = rateOf(this.#slots, nowMs, Math.min(3000, Math.max(500, 3 * usualMs))) - episode.ratePerMs;
+    const isFirst = episode.ratePerMs === 0;
+    const weight = isFirst ? 1 : trial === null || riseOfRate > 0 ? RATE_WEIGHT : FALL_WEIGHT;
     // While the first queue is worked off, what shares its work among all requests does many of them at once.
-    else if (trial === null || trial.phase !== undefined)
-      episode.ratePerMs += (trial === null ? RATE_WEIGHT : TRIAL_RATE_WEIGHT) * (ratePerMs - episode.ratePerMs);
+    if (isFirst || trial === null || trial.phase !== undefined) episode.ratePerMs += weight * riseOfRate;
     const [low, high] = trial === null ? PROVEN_SHARES : TRIAL_SHARES;
     const isHigh = trial === null ? phase % 2 === 1 : trial.cohort.isHigh;
     const targetMs = usualMs + (isHigh ? high : low) * episode.share * (patienceMs - usualMs);

@@ -451,20 +451,37 @@ test('if nobody has a deadline and nobody disconnects, nothing is refused', () =
   expect(service.refused).toBe(0);
 });
 
+/** Lets a route yield to another one while that is crowded. */
+function yields(world: World, low: Service, high: Service): void {
+  const { episode, ahead } = high.limiter;
+  low.limiter.isYielding = episode !== null && ahead > 0.5 * episode.limit;
+  world.after(100, () => yields(world, low, high));
+}
+
 test('a route that yields to one of higher priority is refused first', () => {
   const world = new World(1);
   const shared = pool(world, 10, () => 100);
   const [low, high] = [new Service(world, shared), new Service(world, shared)];
-  const look = (): void => {
-    const { episode, ahead } = high.limiter;
-    low.limiter.isYielding = episode !== null && ahead > 0.5 * episode.limit;
-    world.after(100, look);
-  };
-  look();
+  yields(world, low, high);
   const clients = { patienceMs: () => 1000, statesDeadline: true };
   send(world, low, { ...clients, everyMs: load(100, 3) }, END_MS);
   const seen = send(world, high, { ...clients, everyMs: load(160, 0.5) }, END_MS);
   world.runUntil(14_000);
   expect(seen.good.slice(6, 14).reduce((sum, count) => sum + count) / 8).toBeGreaterThan(70);
   expect(low.refused).toBeGreaterThan(10 * high.refused);
+});
+
+test('a route that yields serves what is left within seconds, although the other one was held up by it before', () => {
+  const good = [...SEEDS, 4, 5, 6, 7, 8].map((seed) => {
+    const world = new World(seed);
+    const shared = pool(world, 10, () => world.between(99, 102));
+    const [low, high] = [new Service(world, shared), new Service(world, shared)];
+    yields(world, low, high);
+    const clients = { patienceMs: () => 1000, statesDeadline: true };
+    const seen = send(world, low, { ...clients, everyMs: (now) => (now < 2000 ? 20 : 1) }, 9000);
+    send(world, high, { ...clients, everyMs: () => 25 }, 9000);
+    world.runUntil(9000);
+    return sum(seen.good.slice(6, 9)) / 3;
+  });
+  expect(Math.min(...good)).toBeGreaterThan(48);
 });
