@@ -103,8 +103,7 @@ export class EventStream implements AsyncIterable<string> {
     closing?.addEventListener('abort', end);
     if (closing?.aborted === true) end();
     const frames = async function* ({ heartbeat = 15_000, retry }: EventsOptions): AsyncGenerator<string, undefined> {
-      // An empty frame sends the head.
-      if (!isOver) yield retry === undefined ? '' : `retry: ${retry}\n\n`;
+      if (!isOver && retry !== undefined) yield `retry: ${retry}\n\n`;
       while (!isOver) {
         const item = source.next();
         let isSettled = false;

@@ -11,7 +11,7 @@ import type { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
 import { Date, nextTick, setTimeout } from '../base/clock.js';
 import { HIDDEN_HEADERS } from '../propagation/mesh-headers.js';
-import { discardStream, letFail, openStream, type BodySource, type Stream } from '../payload/bytes.js';
+import { discardStream, letFail, mediaTypeOf, openStream, type BodySource, type Stream } from '../payload/bytes.js';
 import type { Exchange } from './exchange.js';
 import { closesByTrailer } from './head.js';
 import type { IncomingBody } from './incoming-body.js';
@@ -176,7 +176,10 @@ function indexOfHeader(list: Outgoing['headers'], name: string): number {
   return list.findIndex((each, i) => i % 2 === 0 && String(each).toLowerCase() === name);
 }
 
-/** Sends the head with the first chunk. Until then its source may fail, a drain may begin, and requests may follow. */
+/**
+ * Sends the head with the first chunk; until then the source may fail, a drain may begin, and requests may follow. The
+ * head of an event stream is sent at once: its client waits for the head, and the first event may be minutes away.
+ */
 function sendStream(exchange: Exchange, outgoing: Outgoing, stream: Stream): Promise<void> {
   const read = (): Promise<void> => readAndSend(exchange, outgoing, stream);
   return outgoing.context === undefined ? read() : outgoing.context.runInAsyncScope(read);
@@ -205,6 +208,10 @@ async function pump(exchange: Exchange, outgoing: Outgoing, source: BodySource):
   const isOver = (): boolean => exchange.outgoing !== outgoing || res.destroyed || res.writableEnded;
   let wake: (() => void) | undefined;
   try {
+    if (isEventStream(outgoing)) {
+      writeHead(exchange, outgoing, carrier.endsWith(exchange));
+      res.flushHeaders();
+    }
     for (;;) {
       const { done, value: chunk } = await source.next();
       if (isOver()) return;
@@ -249,6 +256,11 @@ async function pump(exchange: Exchange, outgoing: Outgoing, source: BodySource):
   } catch (error) {
     if (!isOver()) throw error;
   }
+}
+
+function isEventStream({ headers }: Outgoing): boolean {
+  const at = indexOfHeader(headers, 'content-type');
+  return at !== -1 && mediaTypeOf(String(headers[at + 1])) === 'text/event-stream';
 }
 
 /** @throws if a stream surely breaks its declared length: nothing is sent yet, so that its error can be */

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { connect as connectSocket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { events, type Context, type EventItem, type Reply } from 'postern';
+import { events, reply, type Context, type EventItem, type Reply } from 'postern';
 import { activeTasksOf, createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 /** For what has to happen, but takes as long as the machine needs. */
@@ -96,6 +96,26 @@ test('the head is sent at once, without a byte of the body; retry is sent once, 
   await expect.poll(text, LONG).toBe('data: a\n\n');
   leave();
   expect(await (await app.request('/retry')).text()).toBe('retry: 500\n\ndata: a\n\ndata: b\n\n');
+});
+
+async function* textsOf(source: Source): AsyncGenerator<string> {
+  for await (const item of source) yield String(item);
+}
+
+const OF_EVENTS = { headers: { 'content-type': 'text/event-stream; charset=utf-8' } };
+test.for<[what: string, answer: (ctx: Context, source: Source) => Reply | Promise<Response>]>([
+  ['a handler frames itself', (_ctx, source) => reply(textsOf(source), OF_EVENTS)],
+  ['another service sends', (ctx) => ctx.service('orders').fetch('/', { timeout: 5000 })],
+])('the head of an event stream that %s is sent at once, too', async ([, answer]) => {
+  const source = new Source();
+  const orders = createApp({}, 'orders').get('/', () => events(source, { heartbeat: false }));
+  const app = createApp({ services: { orders } }).get('/', (ctx) => answer(ctx, source));
+  const { response, text, leave } = open((await serve(app)).port);
+  expect((await response).headers['content-type']).toMatch('text/event-stream');
+  expect(text()).toBe('');
+  source.give('a');
+  await expect.poll(text, LONG).toContain('a');
+  leave();
 });
 
 test('a silent stream gets a comment every heartbeat, and an event after it arrives once', async () => {
