@@ -105,7 +105,7 @@ export function toRequestBody(json: unknown, body: ServiceBody | null | undefine
   if (json !== undefined) {
     if (body !== undefined && body !== null) throw new TypeError('json and body are both given; keep one');
     const text = JSON.stringify(json) as string | undefined;
-    if (text === undefined) throw new TypeError(`json is a ${typeof json}, which has no JSON form`);
+    if (text === undefined) throw new TypeError(`json is ${show(json)}, which has no JSON form`);
     return { content: Buffer.from(text), type: 'application/json' };
   }
   if (body === undefined || body === null) return undefined;
@@ -123,7 +123,7 @@ export function toRequestBody(json: unknown, body: ServiceBody | null | undefine
     return { content: streamOf(response) as ServiceStream, type: response.headers.get('content-type') ?? undefined };
   }
   throw new TypeError(
-    `body is a ${typeof body}; give a string, bytes, URLSearchParams or a stream, or json for a value`,
+    `body is ${show(body)}; give a string, bytes, URLSearchParams or a stream, or json for a value`,
   );
 }
 

@@ -1,7 +1,8 @@
 /* The services that an application calls, from options and environment (SPEC 1, 4.2). */
 
 import { TIME_LIMIT } from '../base/deadline.js';
-import { assertOptions, converted, LIST, OBJECT, option, show, STRING, wholeNumber } from '../base/options-check.js';
+import { assertOptions, converted, isRecord, LIST, OBJECT, option, show } from '../base/options-check.js';
+import { STRING, wholeNumber } from '../base/options-check.js';
 import type { Kinds, OptionTable, Resolved } from '../base/options-check.js';
 import type { RequestHeaders, ServiceStandIn } from './call-options.js';
 import { formatTarget, toHeaders } from './request.js';
@@ -104,6 +105,7 @@ function parseConnections(
 ): ReadonlyMap<string, ConnectionOptions> {
   const entries = Object.entries(given).map(([name, options]) => {
     assertServiceName(name);
+    assertNoUrl(name, options);
     assertOptions(`connections.${name}`, options, CONNECTION);
     const { headers, ping } = options;
     if (typeof headers === 'object') toHeaders(headers);
@@ -113,6 +115,13 @@ function parseConnections(
   return new Map(entries);
 }
 
+/** @throws {TypeError} for a URL, which has its place elsewhere: it differs from one environment to the next */
+function assertNoUrl(name: string, options: unknown): void {
+  if (typeof options !== 'string' && !(isRecord(options) && 'url' in options)) return;
+  const remedy = `give it as settings.SERVICE_CONNECTIONS: ['${name}=http://10.0.0.7:8080']`;
+  throw new TypeError(`connections.${name} has a URL; ${remedy}, or in the variable of that name`);
+}
+
 /** @throws {TypeError} for an invalid name, and for what is neither an application nor a function */
 function parseStandIns(given: Readonly<Record<string, ServiceStandIn>> = {}): ReadonlyMap<string, ServiceStandIn> {
   for (const [name, standIn] of Object.entries(given)) {
@@ -120,7 +129,7 @@ function parseStandIns(given: Readonly<Record<string, ServiceStandIn>> = {}): Re
     const isApplication = standIn instanceof Object && typeof Reflect.get(standIn, 'request') === 'function';
     if (typeof standIn !== 'function' && !isApplication)
       throw new TypeError(
-        `services.${name} is ${typeof standIn}; give an application or a function (request) => Response`,
+        `services.${name} is ${show(standIn)}; give an application or a function (request) => Response`,
       );
   }
   return new Map(Object.entries(given));
@@ -207,10 +216,12 @@ function expandTemplate(template: string, name: string): string {
 }
 
 function baseUrl(source: string, what: string): { text: string; host: string } {
-  if (!URL.canParse(source)) throw new TypeError(`${what}: ${JSON.stringify(source)} is not a URL`);
-  const url = new URL(source);
-  if (url.protocol !== 'http:' && url.protocol !== 'https:')
-    throw new TypeError(`${what}: ${url.protocol} is not served; use http: or https:`);
+  const url = URL.canParse(source) ? new URL(source) : undefined;
+  // "localhost:3000" is a URL with the protocol "localhost:".
+  if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
+    const remedy = 'use http: or https:, as in http://10.0.0.7:8080';
+    throw new TypeError(`${what}: ${JSON.stringify(source)} is not a URL of a service; ${remedy}`);
+  }
   if (url.username !== '' || url.password !== '')
     throw new TypeError(`${what}: the URL has credentials, which settings would show; leave them out`);
   if (/[?#]/.test(source))

@@ -107,6 +107,8 @@ test.for<{ connections: unknown; message: string }>([
   { connections: [], message: 'connections of new Postern() is an array; give an object' },
   { connections: { 'a b': {} }, message: 'service name "a b" is not a URL path segment; use letters, digits and . _ ~ -' },
   { connections: { billing: true }, message: 'the options of connections.billing are true; give an object' },
+  ...[{ url: 'http://b' }, 'http://b'].map((billing) => ({ connections: { billing }, message: 'connections.billing has a '
+    + "URL; give it as settings.SERVICE_CONNECTIONS: ['billing=http://10.0.0.7:8080'], or in the variable of that name" })),
   { connections: { billing: { timeuot: 1 } },
     message: 'unknown option "timeuot" of connections.billing; did you mean "timeout"?' },
   { connections: { billing: { timeout: 0 } },

@@ -61,14 +61,17 @@ test('a given content type beats that of the body', async () => {
   expect(body.headers['content-type']).toBe('text/xml');
 });
 
-test.for<{ what: string; options: object }>([
-  { what: 'json beside body', options: { json: 1, body: 'x' } },
-  { what: 'a body that is a number', options: { body: 7 } },
-  { what: 'a body that is a plain object', options: { body: {} } },
-  { what: 'an unknown option', options: { jsn: {} } },
-])('$what is refused before anything is sent', async ({ options }) => {
+test.for<{ what: string; options: object; says: string }>([
+  { what: 'json beside body', options: { json: 1, body: 'x' }, says: 'json and body are both given; keep one' },
+  { what: 'a body that is a number', options: { body: 7 }, says: 'body is 7; give a string, bytes' },
+  { what: 'a body that is a plain object', options: { body: {} }, says: 'body is an object; give a string, bytes' },
+  { what: 'json without a JSON form', options: { json: () => 1 }, says: 'json is a function, which has no JSON form' },
+  { what: 'an unknown option', options: { jsn: {} }, says: 'unknown option "jsn" of post(); did you mean "json"?' },
+])('$what is refused before anything is sent', async ({ options, says }) => {
   const peer = await startEcho();
-  await expect(clientOf(peer).post('/', options)).rejects.toThrow(TypeError);
+  const sent = clientOf(peer).post('/', options);
+  await expect(sent).rejects.toThrow(TypeError);
+  await expect(sent).rejects.toThrow(says);
   expect(peer.requests).toHaveLength(0);
 });
 
