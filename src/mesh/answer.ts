@@ -124,7 +124,7 @@ export class Answer {
 }
 
 /** Types whose bodies are texts, besides JSON (XML: RFC 7303). */
-const TEXT_TYPE = /^text\/|^application\/(?:x-www-form-urlencoded|xml)$|\+xml$/;
+export const TEXT_TYPE: RegExp = /^text\/|^application\/(?:x-www-form-urlencoded|xml)$|\+xml$/;
 
 /**
  * The body of an answer: JSON parsed, `text/*`, XML and forms as text in their charset, other types as bytes, undefined

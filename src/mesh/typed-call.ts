@@ -6,8 +6,10 @@ import { isEndpointDefinition, type EndpointDefinition } from '../endpoint/endpo
 import { formatPath } from '../endpoint/path-parameter.js';
 import type { ErrorType } from '../endpoint/route-options.js';
 import { responseSchema } from '../endpoint/schemas.js';
+import { mediaTypeOf } from '../payload/bytes.js';
 import { check, describeFindings } from '../payload/schema-check.js';
 import { propsOf } from '../payload/standard-schema.js';
+import { TEXT_TYPE } from './answer.js';
 import { callWhole, createCall, type CallingRequest, type ConnectedService } from './call.js';
 import type { Query, ServiceCallOptions, ServiceResponse } from './call-options.js';
 import { toHeaders } from './request.js';
@@ -53,7 +55,7 @@ async function toDeclared(
   answer: ServiceResponse,
 ): Promise<ServiceResponse> {
   if (response === undefined) return answer;
-  const { status, body } = answer;
+  const { status, headers, body } = answer;
   try {
     const schema = status > 299 ? undefined : responseSchema(response, status);
     if (schema === undefined) throw new Error(`the status ${status} is not declared`);
@@ -61,7 +63,9 @@ async function toDeclared(
       throw new Error(`the answer has a body, but ${status} is declared without one`);
     const props = propsOf(schema);
     if (props === undefined) return answer;
-    const result = await check(`response of ${method} ${path}`, props, body);
+    // A handler may return an empty text.
+    const isEmptyText = body === undefined && TEXT_TYPE.test(mediaTypeOf(headers.get('content-type') ?? ''));
+    const result = await check(`response of ${method} ${path}`, props, isEmptyText ? '' : body);
     if (result.issues !== undefined) throw new Error(describeFindings('body', result.issues, 1));
     return { ...answer, body: result.value };
   } catch (cause) {

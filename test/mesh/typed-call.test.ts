@@ -140,6 +140,13 @@ test('wrong arguments are TypeErrors that name what there is', async () => {
   expect(() => defineEndpoint('GET', '/', { body: {} } as never)).toThrow('body of GET / is not a schema');
 });
 
+test.for(['', 'x', ' '])('the text %j that a handler returns is the body of the call', async (text) => {
+  const note = defineEndpoint('GET', '/note', { response: z.string() });
+  const users = createApp({}, 'users').implement(note, () => text);
+  const client = createApp({ services: { users } }, 'shop').service('users');
+  expect(await client.call(note)).toMatchObject({ status: 200, body: text });
+});
+
 const misfits: { name: string; answer: () => Response; reason: string }[] = [
   { name: 'a body of another shape', answer: () => Response.json({ id: 7, since: 'secret' }), reason: 'body/id: ' },
   { name: 'another status', answer: () => new Response(null, { status: 302, headers: { location: '/' } }),
