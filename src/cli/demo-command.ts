@@ -5,7 +5,7 @@
  * shop asks billing, billing asks stock, and stock knows shop, so the mesh is a ring.
  */
 
-import { fork, type ChildProcess } from 'node:child_process';
+import { fork, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { Postern } from '../app/app.js';
@@ -141,6 +141,7 @@ class ServiceRun {
 /** Calls back for each key that is pressed. @returns restores the terminal */
 function listenToKeys(onKey: (key: string) => void): () => void {
   const { stdin } = process;
+  if (stdin.isTTY && isInBackground()) return () => undefined;
   const setRaw = (isRaw: boolean): void => void (stdin.isTTY && stdin.setRawMode(isRaw));
   setRaw(true);
   stdin.setEncoding('utf8').on('error', () => undefined).on('data', (keys: string) => {
@@ -152,6 +153,12 @@ function listenToKeys(onKey: (key: string) => void): () => void {
     setRaw(false);
     stdin.pause();
   };
+}
+
+/** Whether a shell runs this process in the background (`&`), where the kernel stops it if it reads the terminal. */
+function isInBackground(): boolean {
+  const { status, stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(process.pid)], { encoding: 'utf8' });
+  return status === 0 && !stdout.includes('+');
 }
 
 /** Each address on a line of its own: terminals make a link of it, and a triple click selects nothing else. */

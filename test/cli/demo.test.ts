@@ -95,6 +95,24 @@ test('on a terminal, a key stops a service and starts it again, as often as it i
   expect(await areUp(port)).toEqual([false, false, false]);
 });
 
+test('in the background of a terminal, it serves what it prints, and ends by a signal', async () => {
+  const port = await firstOfThree();
+  const demo = `'${process.execPath}' '${COMMAND}' demo --port ${port}`;
+  // With job control, as in a shell that a person uses.
+  const line = `set -m; ${demo} & echo "pid $!"; wait $!`;
+  const terminal = spawn('script', ['--quiet', '--return', '--command', line, '/dev/null'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void terminal.kill('SIGKILL'));
+  let shown = '';
+  terminal.stdout.setEncoding('utf8').on('data', (chunk: string) => (shown += chunk));
+  await expect.poll(() => shown, LONG).toContain('Ctrl-C');
+  expect((await fetch(`http://127.0.0.1:${port}/orders/1`)).status).toBe(200);
+  const closed = once(terminal, 'close');
+  process.kill(Number(/pid (\d+)/.exec(shown)?.[1]), 'SIGTERM');
+  expect(await closed).toEqual([0, null]);
+});
+
 test('its services end, also if the demo is killed', async () => {
   const port = await firstOfThree();
   const child = startCommand(['demo', '--port', String(port)]);
