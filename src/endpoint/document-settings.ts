@@ -1,6 +1,7 @@
 /* Settings of an application for its OpenAPI document, for every place that creates it. */
 
-import { assertOptions, converted, LIST, OBJECT, type Kinds, type OptionTable } from '../base/options-check.js';
+import { assertOptions, converted, isRecord, listOf, OBJECT } from '../base/options-check.js';
+import type { Kinds, OptionTable } from '../base/options-check.js';
 
 /** The OpenAPI document of an application. */
 export interface DocumentOptions {
@@ -14,24 +15,28 @@ export const DOCUMENT = { openapi: converted(OBJECT, checkExtras) } satisfies Op
 /** Merged into the document of an application. Objects are merged member by member; anything else is replaced. */
 export interface OpenApiExtras {
   /** Description, contact, license and the like. */
-  readonly info?: Readonly<Record<string, unknown>> | undefined;
-  /** Servers of the API; the option `servers` of `toOpenApi` overrides them. */
-  readonly servers?: readonly Readonly<Record<string, unknown>>[] | undefined;
+  readonly info?: object | undefined;
+  /** Servers of the API, each `{ url }`; the option `servers` of `toOpenApi` overrides them. */
+  readonly servers?: readonly object[] | undefined;
   /** Descriptions of tags. */
-  readonly tags?: readonly Readonly<Record<string, unknown>>[] | undefined;
+  readonly tags?: readonly object[] | undefined;
   /** Security requirements of every operation. */
-  readonly security?: readonly Readonly<Record<string, unknown>>[] | undefined;
+  readonly security?: readonly object[] | undefined;
   /** Security schemes and the like. */
-  readonly components?: Readonly<Record<string, unknown>> | undefined;
+  readonly components?: object | undefined;
 }
 
 const EXTRAS: Kinds<OpenApiExtras> = {
   info: OBJECT,
-  servers: LIST,
-  tags: LIST,
-  security: LIST,
+  servers: listOf(hasText('url'), 'a list of objects, such as [{ url: "https://api.example" }]'),
+  tags: listOf(hasText('name'), 'a list of objects, such as [{ name: "users" }]'),
+  security: listOf(isRecord, 'a list of objects, such as [{ bearer: [] }]'),
   components: OBJECT,
 };
+
+function hasText(name: string): (value: unknown) => boolean {
+  return (value) => isRecord(value) && typeof value[name] === 'string';
+}
 
 function checkExtras(given: OpenApiExtras = {}): OpenApiExtras {
   assertOptions('openapi', given, EXTRAS);

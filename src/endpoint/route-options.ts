@@ -68,7 +68,7 @@ export interface GroupOptions<M = AnyFunction> {
   /** The order in which overload protection refuses requests. Default: `normal`. */
   readonly priority?: Priority | undefined;
   /** Merged into the operation of the OpenAPI document, last; `false` leaves the route out of the document. */
-  readonly openapi?: Readonly<Record<string, unknown>> | false | undefined;
+  readonly openapi?: object | false | undefined;
   /** The user's own data; available in `ctx.route.meta` and in `router.routes`. */
   readonly meta?: Readonly<Record<string, unknown>> | undefined;
 }

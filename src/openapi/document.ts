@@ -51,7 +51,7 @@ const METHODS: readonly string[] = ['GET', 'PUT', 'POST', 'DELETE', 'OPTIONS', '
 const KINDS: Kinds<OpenApiOptions> = {
   scope: oneOf(['all', 'public']),
   version: oneOf(Object.keys(VERSIONS)),
-  servers: listOf((url) => URL.canParse(String(url)), 'a list of URLs'),
+  servers: listOf((url) => URL.canParse(String(url)), 'a list of URLs, such as ["https://api.example"]'),
   title: STRING,
 };
 

@@ -519,6 +519,10 @@ test("a route's option is merged into its operation, and false leaves the route 
 test.for([
   [{ tag: [] }, 'unknown option "tag" of openapi; did you mean "tags"?'],
   [{ info: 'Users' }, 'info of openapi is "Users"; give an object'],
+  ...[['https://a.example'], [new URL('https://a.example')], [{ description: 'A' }]].map((servers) => (
+    [{ servers }, 'servers of openapi is an array; give a list of objects, such as [{ url: "https://api.example" }]'])),
+  [{ tags: ['users'] }, 'tags of openapi is an array; give a list of objects, such as [{ name: "users" }]'],
+  [{ security: ['bearer'] }, 'security of openapi is an array; give a list of objects, such as [{ bearer: [] }]'],
 ])('the option openapi %j is refused', ([openapi, message]) => {
   expect(() => createApp({ openapi: openapi as object })).toThrow(new TypeError(message as string));
 });

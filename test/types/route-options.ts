@@ -66,3 +66,17 @@ app.view('/users/:id', new Users('users'));
 app.view('/users/:id', Users);
 // @ts-expect-error: the path lacks the method's parameter
 app.view('/users', new Users('users'));
+
+// Types of OpenAPI by other packages are interfaces, which have no index signature.
+interface TagObject {
+  name: string;
+}
+interface OperationObject {
+  tags: string[];
+  security: object[];
+}
+declare const tags: TagObject[];
+declare const operation: OperationObject;
+new Postern('users', { openapi: { info: { title: 'Users' }, tags } }).get('/a', { openapi: operation }, () => 'ok');
+// @ts-expect-error: a server is an object
+new Postern('users', { openapi: { servers: ['https://a.example'] } });
