@@ -8,7 +8,7 @@ import { askMesh, DEFAULT_DEPTH, parseServiceUrl, servicesBelow, type MeshRoot }
 import { toVisible } from './output.js';
 import { askAll, toLines } from './why-command.js';
 
-const usage = `Usage: postern live URL [--depth N] [--port P]
+const usage = `Usage: postern live URL [--depth N] [--port P] [--monitor URL]...
 
 Serves a page on loopback that shows the mesh below a service and keeps showing
 it: who answers, how fast, since when, and what changed in the last hour.
