@@ -29,11 +29,13 @@ export interface LoadedApp extends OpenApiSource {
  * @throws {Error} when it can't be imported, or its default export is not an application
  */
 export async function loadApp(file: string): Promise<LoadedApp> {
-  const { default: exported } = await importModule(file);
+  const exports = await importModule(file);
+  const { default: exported } = exports;
   // Compiled CommonJS has its default export one level further down.
   const app = [exported, isRecord(exported) ? exported['default'] : undefined].find(isApp);
-  if (app === undefined) throw new Error(`${file} has no Postern app as its default export`);
-  return app;
+  if (app !== undefined) return app;
+  const name = Object.keys(exports).find((each) => isApp(exports[each])) ?? 'app';
+  throw new Error(`${file} has no Postern app as its default export; write: export default ${name}`);
 }
 
 /**
