@@ -121,7 +121,8 @@ export function toOpenApi(app: OpenApiSource, options: OpenApiOptions = {}): Ope
       throw new OpenApiError(path, `its operationId "${String(operationId)}" is also used by ${twin}; rename one`);
     if (operationId !== undefined) operationIds.set(operationId, `${method} ${path}`);
     if (METHODS.includes(method) || (method === 'QUERY' && version === '3.2')) item[method.toLowerCase()] = operation;
-    else if (version === '3.1') throw new OpenApiError(path, `OpenAPI 3.1 has no ${method}; 3.2 has`);
+    else if (version === '3.1')
+      throw new OpenApiError(path, `OpenAPI 3.1 has no ${method}; use 3.2, or leave the route out by openapi: false`);
     else (item.additionalOperations ??= {})[method] = operation;
   }
   const overrides = defined({ info: defined({ title }), servers: servers?.map((url) => ({ url: String(url) })) });

@@ -399,7 +399,7 @@ const unsayable: { name: string; define: (app: Postern) => unknown; route: strin
     define: (app) => app.post('/a', { body: unconvertible }, () => ''), route: '/a',
     reason: 'the schema of its body has no JSON Schema' },
   { name: 'a method that the version lacks', define: (app) => app.route('/a', { PURGE: () => '' }), route: '/a',
-    reason: 'OpenAPI 3.1 has no PURGE' },
+    reason: 'OpenAPI 3.1 has no PURGE; use 3.2, or leave the route out by openapi: false' },
   { name: 'one operationId twice, by the option openapi',
     define: (app) => app.get('/a', { operationId: 'x' }, () => '').get('/b', { openapi: { operationId: 'x' } }, () => ''),
     route: '/b', reason: 'operationId "x" is also used by GET /a' },
