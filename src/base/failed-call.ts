@@ -42,8 +42,9 @@ export function toLogged(thrown: unknown): unknown {
   // In the order of their use to the reader: a text gets the space that the texts before it left.
   const code = isSpecified && { errorCode: { name: shorten(errorCode.name), value } };
   const where = { service, method, path: shorten(path) };
-  const what = { description: shorten(description) };
+  // Before the description, which of a reply that its schema refuses says only that.
   const why = reason !== undefined && { cause: shorten(reason) };
+  const what = { description: shorten(description) };
   const own = { name: { value: name }, message: { value: shorten(message) }, stack: { value: undefined } };
   return Object.assign(Object.create(Object.getPrototypeOf(error) as object, own) as Error, what, where, why, code);
 }

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import {
   connect, defineEndpoint, defineErrorCodes, Postern, ServiceUnavailable, type ConnectionOptions, type PosternOptions,
+  type SchemaResult, type StandardSchemaV1,
 } from 'postern';
 import { clientOf } from '../support/clients.js';
 import { startPeer } from '../support/peer.js';
@@ -242,6 +243,20 @@ test.for<[line: string, where: string, fail: Failing]>([
   expect(err).toMatchObject({ type: expect.stringMatching(/^(?:ServiceError|Busy)$/), service: 'billing', method: 'GET',
     path: '/invoices/7', errorCode: { name: 'busy' }, description: expect.stringMatching(/^d+…$/) });
   expect(err).not.toHaveProperty('stack');
+});
+
+test('the line of a typed call says why its reply does not match', async () => {
+  const issues = [{ message: 'Invalid input: expected number', path: ['items', 0, 'id'] }];
+  const validate = (): SchemaResult => ({ issues });
+  const response: StandardSchemaV1 = { '~standard': { version: 1, vendor: 'test', validate } };
+  const logger = createRecorder();
+  const billing = (): Response => Response.json({ items: [{ id: 'x' }] });
+  const app = expectFailures(createApp({ services: { billing }, logger }), 502);
+  const list = defineEndpoint('GET', '/invoices', { response });
+  app.get('/', async (ctx) => (await ctx.service('billing').call(list)).body);
+  await app.request('/');
+  const { object } = logger.entries.find(({ message }) => message === 'request failed') ?? {};
+  expect(object).toMatchObject({ err: { cause: 'body/items/0/id: Invalid input: expected number' } });
 });
 
 test('a failed call that a user logs, or that an error of another kind has as its cause, keeps its stack', async () => {
