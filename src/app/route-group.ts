@@ -12,18 +12,21 @@ import { isMiddleware, shareOptions, WITHOUT_SCHEMAS } from '../endpoint/route-o
 import type { DeclaredOptions, GroupOptions } from '../endpoint/route-options.js';
 import { methodsOf, type View } from './view.js';
 import { VERBS, type EndpointHandler, type ResultOf } from './endpoint.js';
-import type { RouteOptions, Sends } from './endpoint.js';
+import type { RouteOptions } from './endpoint.js';
+import type { Sendable } from '../answer/sendable.js';
 
+// `NoInfer`: without `strictFunctionTypes`, the path would be inferred from the `ctx` of a handler, too.
 /** Adds a route of one method: path, options if any, handler. @throws {TypeError} when the path is invalid or taken */
 export interface Verb<Prefix extends string, Group> {
   /** Adds a route: path and handler, which gets the context and returns the reply's body. */
-  <const Path extends string, Handles extends (ctx: Context<ParamsOf<`${Prefix}${Path}`>>) => unknown>(
+  <const Path extends string, Handles extends (ctx: Context<ParamsOf<`${Prefix}${NoInfer<Path>}`>>) => unknown>(
     path: Path,
     // Types the `ctx` of a handler in a wrapper: `publicFacing((ctx) => ctx.params.id)`. To learn which type the wrapper
     // should return, a compiler before TypeScript 5.9 puts `never` in place of the handler.
     handler: [Handles] extends [never]
-      ? (ctx: Context<ParamsOf<`${Prefix}${Path}`>>) => unknown
-      : Handles & Sends<Handles>,
+      ? (ctx: Context<ParamsOf<`${Prefix}${NoInfer<Path>}`>>) => unknown
+      : // Without `noImplicitAny`, the `ctx` of an intersection of two functions would be `any`.
+        Handles & Sendable<ReturnType<Handles>>,
   ): Group;
   /** Adds a route: path, options (schemas, middleware, limits, documentation), and handler `(ctx, input)`. */
   <
@@ -38,7 +41,7 @@ export interface Verb<Prefix extends string, Group> {
   >(
     path: Path,
     options: RouteOptions<P, Q, H, B, R>,
-    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R, Result, Handles>,
+    handler: EndpointHandler<ParamsOf<`${Prefix}${NoInfer<Path>}`>, P, Q, H, B, R, Result, Handles>,
   ): Group;
 }
 
@@ -49,10 +52,10 @@ export type SendingView<Viewed, Params> = Viewed extends new () => infer Instanc
     ? 'a view has one or more of the methods get, post, put, patch, delete, head, options'
     : View<Params> & SendingMethods<Viewed>;
 
-/** {@link Sends} for each method of a view. */
+/** {@link Sendable} for the result of each method of a view. */
 type SendingMethods<Methods> = {
   readonly [Name in keyof Methods & keyof View<never>]?: Methods[Name] extends AnyFunction
-    ? Sends<Methods[Name]>
+    ? Sendable<ReturnType<Methods[Name]>>
     : unknown;
 };
 
@@ -138,16 +141,16 @@ export class RouteGroup<Prefix extends string = ''> {
    */
   route<
     const Path extends string,
-    Handlers extends Readonly<Record<string, (ctx: Context<ParamsOf<`${Prefix}${Path}`>>) => unknown>>,
+    Handlers extends Readonly<Record<string, (ctx: Context<ParamsOf<`${Prefix}${NoInfer<Path>}`>>) => unknown>>,
   >(
     path: Path,
     handlers: {
       // As for a verb: types the `ctx` of a handler in a wrapper.
       readonly [Method in keyof Handlers]: [Handlers[Method]] extends [never]
-        ? (ctx: Context<ParamsOf<`${Prefix}${Path}`>>) => unknown
+        ? (ctx: Context<ParamsOf<`${Prefix}${NoInfer<Path>}`>>) => unknown
         : Handlers[Method] &
             (Uppercase<`${Exclude<Method, symbol>}`> extends Exclude<Method, Lowercase<string>>
-              ? Sends<Handlers[Method]>
+              ? Sendable<ReturnType<Handlers[Method]>>
               : 'write this method in upper case, { GET: handler }');
     },
   ): this {
@@ -174,9 +177,9 @@ export class RouteGroup<Prefix extends string = ''> {
    * }
    * app.view('/users/:id', UserView);
    */
-  view<const Path extends string, Viewed extends View<ParamsOf<`${Prefix}${Path}`>> | (new () => object)>(
+  view<const Path extends string, Viewed extends View<ParamsOf<`${Prefix}${NoInfer<Path>}`>> | (new () => object)>(
     path: Path,
-    view: Viewed & SendingView<Viewed, ParamsOf<`${Prefix}${Path}`>>,
+    view: Viewed & SendingView<Viewed, ParamsOf<`${Prefix}${NoInfer<Path>}`>>,
   ): this {
     // An arrow function is not a class: it has no prototype.
     const instance = (typeof view === 'function' && view.prototype ? new view() : view) as View<never>;
@@ -208,7 +211,7 @@ export class RouteGroup<Prefix extends string = ''> {
     Handles = unknown,
   >(
     endpoint: EndpointDefinition<Path, P, Q, H, B, R>,
-    handler: EndpointHandler<ParamsOf<`${Prefix}${Path}`>, P, Q, H, B, R, Result, Handles>,
+    handler: EndpointHandler<ParamsOf<`${Prefix}${NoInfer<Path>}`>, P, Q, H, B, R, Result, Handles>,
     own: Omit<RouteOptions, 'params' | 'query' | 'headers' | 'body' | 'response'> = {},
   ): this {
     if (!isEndpointDefinition(endpoint)) throw new TypeError('implement() takes an endpoint made by defineEndpoint');

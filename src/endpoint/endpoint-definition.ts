@@ -31,12 +31,15 @@ type InputMember<Name extends string, Input> = object extends Input
   : { readonly [N in Name]: Input };
 
 /** Input of a call: the inputs of the schemas, and the path's parameters if no schema declares them. */
-export type CallInput<Path extends string, P, Q, H, B> = (P extends AnySchema
-  ? InputMember<'params', InputOf<P> & { readonly [Name in keyof ParamsOf<Path>]: unknown }>
-  : InputMember<'params', { readonly [Name in keyof ParamsOf<Path>]: string | number }>) &
-  (Q extends AnySchema ? InputMember<'query', InputOf<Q>> : unknown) &
-  (H extends AnySchema ? InputMember<'headers', InputOf<H>> : unknown) &
-  (B extends AnySchema ? { readonly body: InputOf<B> } : unknown);
+// `undefined` and `null` first: without `strictNullChecks`, they extend any type.
+export type CallInput<Path extends string, P, Q, H, B> = (P extends undefined
+  ? InputMember<'params', { readonly [Name in keyof ParamsOf<Path>]: string | number }>
+  : P extends AnySchema
+    ? InputMember<'params', InputOf<P> & { readonly [Name in keyof ParamsOf<Path>]: unknown }>
+    : unknown) &
+  (Q extends undefined ? unknown : Q extends AnySchema ? InputMember<'query', InputOf<Q>> : unknown) &
+  (H extends undefined ? unknown : H extends AnySchema ? InputMember<'headers', InputOf<H>> : unknown) &
+  (B extends undefined ? unknown : B extends AnySchema ? { readonly body: InputOf<B> } : unknown);
 
 /** Result of a call: the status with its body, as the schema of that status returns it. */
 export type CallResult<R> = R extends undefined
@@ -44,8 +47,10 @@ export type CallResult<R> = R extends undefined
   : R extends AnySchema
     ? TypedResponse<number, OutputOf<R>>
     : R extends SchemasByStatus
-      ? { [S in keyof R]: TypedResponse<S, R[S] extends AnySchema ? OutputOf<R[S]> : undefined> }[keyof R]
+      ? { [S in keyof R]: TypedResponse<S, OutputOrNone<R[S]>> }[keyof R]
       : never;
+
+type OutputOrNone<S> = S extends null ? undefined : S extends AnySchema ? OutputOf<S> : undefined;
 
 /** Result of a typed call for one status. */
 export interface TypedResponse<Status, Body> {

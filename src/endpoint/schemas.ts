@@ -43,7 +43,8 @@ export type HandlerInput<P, Q, H, B> = ([P] extends [undefined]
       : unknown);
 
 /** Body as a handler returns it: the input of the reply's schema. */
-export type BodyOf<S> = S extends AnySchema ? Fixed<InputOf<S>> : undefined;
+// Without `strictNullChecks`, null extends any type.
+export type BodyOf<S> = S extends null ? undefined : S extends AnySchema ? Fixed<InputOf<S>> : undefined;
 
 /** A type that also takes what was written in place, of which the compiler knows each literal, read-only. */
 // With `T`, since of a generic type the compiler knows only that it is itself.

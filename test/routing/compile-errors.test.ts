@@ -25,8 +25,13 @@ const getUser = defineEndpoint('GET', '/users/:id', { response: User });
 void [app, getUser];
 `;
 
+type Settings = Pick<import('../node_modules/typescript/lib/typescript.js').CompilerOptions, 'experimentalDecorators' | 'strict'>;
+const LEGACY: Settings = { experimentalDecorators: true };
+/** As in a new project of NestJS, or in one that comes from JavaScript. */
+const LOOSE: Settings = { strict: false };
+
 /** Code, and the end of the last message; null for none. */
-const cases: readonly (readonly [what: string, code: string, lastLine: string | null, legacy?: boolean])[] = [
+const cases: readonly (readonly [what: string, code: string, lastLine: string | null, settings?: Settings])[] = [
   [
     'a wrong field of a decorated method',
     'export class V { @endpoint({ response: User }) get(_ctx: Context) { return { id: 1, nam: "x" }; } }',
@@ -143,33 +148,50 @@ const cases: readonly (readonly [what: string, code: string, lastLine: string | 
     'decorators with experimentalDecorators',
     'export class V { @publicFacing get(ctx: Context) { return ctx.path; } @publicFacing() put() { return "x"; } @publicFacing({ params: [] }) post() { return "x"; } @endpoint({ response: User }) delete() { return { id: 1, name: "x" }; } }',
     null,
-    true,
+    LEGACY,
   ],
   [
     'standard decorators',
     'export class V { @publicFacing get(ctx: Context) { return ctx.path; } @publicFacing() put() { return "x"; } @endpoint({ response: User }) @publicFacing delete() { return { id: 1, name: "x" }; } }',
     null,
   ],
+  [
+    'a parameter that the path lacks, without strict',
+    'app.get("/users/:id", (ctx) => ctx.params.name);',
+    "Property 'name' does not exist on type '{ readonly id: string; }'.",
+    LOOSE,
+  ],
+  [
+    'a parameter that the path of a route and a view lacks, without strict',
+    'app.route("/users/:id", { GET: (ctx) => ctx.params.id, PUT: (ctx) => ctx.params.name }).view("/users/:id", { get: (ctx) => ctx.params.id });',
+    "Property 'name' does not exist on type '{ readonly id: string; }'.",
+    LOOSE,
+  ],
+  [
+    'handlers that are declared elsewhere, without strict',
+    'function list(ctx: Context) { return { path: ctx.path }; } app.get("/", list).get("/:id", publicFacing(list)).post("/", { body: User }, list).route("/x", { GET: list }).view("/:id", { get: list });',
+    null,
+    LOOSE,
+  ],
+  [
+    'calls, without strict',
+    'const put = defineEndpoint("PUT", "/x", { body: User, response: { 200: User, 204: null } }); export const calls = [app.service("a").call(getUser, { params: { id: 7 } }), app.service("a").call(put, { body: { id: 7, name: "x" } })];',
+    null,
+    LOOSE,
+  ],
 ];
 
-/** Both programs read the same files. */
+/** All programs read the same files. */
 const parsed = new Map<string, import('../node_modules/typescript/lib/typescript.js').SourceFile | undefined>();
 let messages: ReadonlyMap<string, readonly string[]>;
 
 beforeAll(() => {
-  messages = new Map([
-    ...compile(
-      cases.filter(([, , , legacy]) => !legacy),
-      false,
-    ),
-    ...compile(
-      cases.filter(([, , , legacy]) => legacy),
-      true,
-    ),
-  ]);
+  messages = new Map(
+    [undefined, LEGACY, LOOSE].flatMap((settings) => compile(cases.filter((each) => each[3] === settings), settings)),
+  );
 }, 60_000);
 
-function compile(all: typeof cases, experimentalDecorators: boolean): [string, string[]][] {
+function compile(all: typeof cases, settings: Settings = {}): [string, string[]][] {
   const { config } = ts.readConfigFile(`${root}tsconfig.json`, ts.sys.readFile);
   const { options: own } = ts.parseJsonConfigFileContent(config, ts.sys, root);
   // As users have it: the sources would take longer to check.
@@ -184,7 +206,8 @@ function compile(all: typeof cases, experimentalDecorators: boolean): [string, s
   };
   host.readFile = (name) => files.get(name) ?? readFile(name);
   host.fileExists = (name) => files.has(name) || fileExists(name);
-  const program = ts.createProgram([...files.keys()], { ...options, experimentalDecorators }, host);
+  const exactOptionalPropertyTypes = settings.strict !== false;
+  const program = ts.createProgram([...files.keys()], { ...options, exactOptionalPropertyTypes, ...settings }, host);
   return all.map(([what], i) => {
     const found = program.getSemanticDiagnostics(program.getSourceFile(`${root}types/virtual-${i}.ts`));
     return [what, found.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'))];
