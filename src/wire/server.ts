@@ -153,7 +153,11 @@ export class WireServer<Handling> {
 
   /** Answers a request of a server that someone else created, which may keep fewer header fields than Postern's own. */
   readonly handle = (req: IncomingMessage, res: ServerResponse): void => {
-    this.#take(req, res, serverOf(req), false);
+    const server = serverOf(req);
+    // An adapter for cloud functions, or light-my-request: their requests have no connection that could be followed.
+    if (server === undefined && !('stream' in req))
+      throw new TypeError('app.handler got a request that no server of node:http received; use app.request() instead');
+    this.#take(req, res, server, false);
   };
 
   /** From now on a connection ends with its latest reply, and requests whose clients have disconnected are over. */

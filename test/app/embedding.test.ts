@@ -1,8 +1,10 @@
 /** An application inside a server that someone else made. */
 
 import { EventEmitter, once } from 'node:events';
-import { Agent, createServer, get, type RequestListener, type Server } from 'node:http';
+import { Agent, createServer, get, IncomingMessage, ServerResponse } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
 import { Socket } from 'node:net';
+import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Postern } from 'postern';
 import { expect, onTestFinished, test } from 'vitest';
@@ -54,6 +56,13 @@ test('an application may be mounted in another one', async () => {
     expect([path, response.status, await response.text()]).toEqual([path, 200, path === '/hi' ? 'outer' : 'inner']);
   }
   expect((await outer.request('/in/none')).status).toBe(404);
+});
+
+test('a request that an adapter or a mock has made is refused with what to use instead', () => {
+  const req = new IncomingMessage(Object.assign(new PassThrough(), { remoteAddress: '127.0.0.1' }) as never);
+  expect(() => createApp().handler(req, new ServerResponse(req))).toThrow(
+    new TypeError('app.handler got a request that no server of node:http received; use app.request() instead'),
+  );
 });
 
 const late = [
