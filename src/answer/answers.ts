@@ -19,7 +19,7 @@ import { Context, type HandlerResult, type ServingOptions } from './context.js';
 import { errorToOutgoing, forScope, headersOfUnsent, mapError, SERVER_ERROR, withHeaders } from './errors.js';
 import type { MappedError } from './errors.js';
 import { routeNameOf } from './middleware.js';
-import { EventStream } from './events.js';
+import { endEventsWith } from './events.js';
 import { logFailure, type Observer } from './observers.js';
 import { discard, isError, isThenable, toOutgoing } from './reply.js';
 import { tellCalls } from './story.js';
@@ -126,7 +126,7 @@ export class Answers implements Answering<Context> {
       }
       const outgoing = toOutgoing(value, method);
       if (outgoing.body === null) discard(value);
-      else if (outgoing.body instanceof EventStream) outgoing.body.closing = this.options.closing;
+      else endEventsWith(this.options.closing, outgoing.body);
       if (handling !== null && handling.failure !== null) this.#reportFailure(exchange, outgoing.status);
       if (handling !== null && handling.calls !== null) return tellCalls(handling, outgoing);
       return outgoing;

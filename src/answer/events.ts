@@ -7,6 +7,7 @@
  * Spec: WHATWG HTML, "Server-sent events".
  */
 
+import { isBranded, setBrand } from '../base/brand.js';
 import { clearTimeout, setTimeout } from '../base/clock.js';
 import { MAX_TIMEOUT_MS } from '../base/deadline.js';
 import { assertOptions, isRecord, show, wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
@@ -76,7 +77,7 @@ export function events(
 }
 
 /** The body of such a reply. */
-export class EventStream implements AsyncIterable<string> {
+class EventStream implements AsyncIterable<string> {
   /** Ends the stream; undefined until the application of the handler is known. */
   closing: AbortSignal | undefined;
 
@@ -135,6 +136,13 @@ export class EventStream implements AsyncIterable<string> {
     };
     return { next: () => chunks.next(), return: stop };
   }
+}
+
+setBrand(EventStream.prototype, 'EventStream');
+
+/** Has a signal end the body of a reply if it is one of events, also of another copy of Postern. */
+export function endEventsWith(closing: AbortSignal, body: unknown): void {
+  if (isBranded(body, 'EventStream')) (body as EventStream).closing = closing;
 }
 
 async function* eachOf(items: Iterable<EventItem>): AsyncGenerator<EventItem> {

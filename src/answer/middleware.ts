@@ -2,7 +2,7 @@
 
 import { Context, type Handler, type Middleware } from './context.js';
 import { errorToReply } from './errors.js';
-import { EventStream } from './events.js';
+import { endEventsWith } from './events.js';
 import { discard, letResultFail, Reply } from './reply.js';
 import { failWith, isStream, letFail } from '../payload/bytes.js';
 
@@ -17,7 +17,7 @@ export function compose(middleware: readonly Middleware[], handler: Handler): Ha
       const reply = Reply.ownedBy(ctx, await handler(ctx));
       if (isStream(reply.body)) reply.keepContext();
       // Middleware may put another stream around it.
-      if (reply.body instanceof EventStream) reply.body.closing = Context.optionsOf(ctx).closing;
+      endEventsWith(Context.optionsOf(ctx).closing, reply.body);
       return reply;
     } catch (thrown) {
       return toErrorReply(ctx, thrown);

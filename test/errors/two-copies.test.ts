@@ -95,7 +95,14 @@ try {
 } catch (error) {
   refused = error.name;
 }
-console.log(JSON.stringify({ answers, seen, lines, refused, apart: here.NotFound !== there.NotFound }));
+const waits = new Promise((resolve) => {
+  app.get('/events', () => there.events((async function* () { yield 'a'; resolve(); await new Promise(() => {}); })()));
+});
+const read = (await app.request('/events')).text().catch(String);
+await waits;
+await app.close({ timeout: 500 });
+const events = await read;
+console.log(JSON.stringify({ answers, events, seen, lines, refused, apart: here.NotFound !== there.NotFound }));
 `;
 
 interface Answer {
@@ -105,6 +112,7 @@ interface Answer {
 }
 interface Output {
   readonly answers: Record<string, Answer>;
+  readonly events: string;
   readonly seen: object[];
   readonly lines: string[];
   readonly refused: string;
@@ -161,6 +169,10 @@ test.for([
     body: { message: 'Server Error', error_code: { value: 999999 } },
   });
   expect(JSON.stringify(output.answers[name])).not.toContain('secret');
+});
+
+test('events() of another copy end when the application closes', () => {
+  expect(output.events).toBe('data: a\n\n');
 });
 
 test('an object that poses as a reply is an object', () => {
