@@ -208,7 +208,8 @@ function writeSafely(logger: Logger, level: LogLevel, object: object, message: s
 }
 
 function write(logger: Logger, level: LogLevel, object: object, message: string | undefined): void {
-  const result: unknown = logger[level](object, message);
+  // Without the second argument rather than with undefined: console and bunyan would write that.
+  const result: unknown = message === undefined ? logger[level](object) : logger[level](object, message);
   if (result instanceof Promise) result.catch(ignore);
 }
 

@@ -64,6 +64,15 @@ test.for(given)('%s, by a logger of the user and from a handler', async ([, valu
   ]);
 });
 
+test('a call without a message calls the logger of the user without one', () => {
+  const calls: unknown[][] = [];
+  const write = (...args: unknown[]): void => void calls.push(args);
+  const log = bindLogger({ debug: write, info: write, warn: write, error: write }, {});
+  log.info({ a: 1 });
+  log.info({ a: 1 }, 'told');
+  expect(calls).toEqual([[{ a: 1 }], [{ a: 1 }, 'told']]);
+});
+
 test('a text as first argument is the message, whatever stands behind it', () => {
   const lines: string[] = [];
   const logger = bindLogger(new JsonLogger('users', (line) => lines.push(line)), {});
