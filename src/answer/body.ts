@@ -93,7 +93,8 @@ export class Body {
   }
 
   #begin(): void {
-    if (this.#streamed) throw new TypeError('the body was taken as a stream already');
+    if (this.#streamed)
+      throw new TypeError('the body was taken as a stream already; take it once, or read it by bytes() where it is needed twice');
     const { body } = this.exchange;
     if (body === null) return;
     // A chunked body may have no byte, and then it has no coding either.
