@@ -125,6 +125,9 @@ function connectionError(request: ServiceRequest, cause: NodeJS.ErrnoException, 
 /** Sends a streamed body, no faster than it is read; destroys its source with the request. */
 function writeStream(stream: ServiceStream, req: ClientRequest, fail: (reason: unknown) => void): void {
   const source = toReadable(stream);
+  const destroyed = "the body's stream was destroyed before its end";
+  // It emits nothing any more.
+  if (source.destroyed) return fail(source.errored ?? new TypeError(destroyed));
   let hasEnded = false;
   source.on('error', fail);
   source.on('data', (chunk: unknown) => {
@@ -138,7 +141,7 @@ function writeStream(stream: ServiceStream, req: ClientRequest, fail: (reason: u
   });
   source.on('close', () => {
     // Not `readableEnded`: a stream that had ended before the call has nothing to send.
-    if (!hasEnded && !req.destroyed) fail(new TypeError("the body's stream was destroyed before its end"));
+    if (!hasEnded && !req.destroyed) fail(new TypeError(destroyed));
   });
   req.on('drain', () => source.resume());
   req.on('close', () => source.destroy());

@@ -6,6 +6,7 @@ import { ANYTHING, assertOptions, OBJECT, show, wholeNumber, type Kind, type Kin
 import { nearestName } from '../base/nearest-name.js';
 import type { CallInput, CallResult, EndpointDefinition } from '../endpoint/endpoint-definition.js';
 import type { MaybeResponse, MaybeSchema } from '../endpoint/schemas.js';
+import { discardStream, isStream, letFail } from '../payload/bytes.js';
 import { dropConnectionHeaders } from '../payload/headers.js';
 import { NO_RETRY_HEADER } from '../propagation/mesh-headers.js';
 import type { WholeAnswer } from './answer.js';
@@ -214,7 +215,7 @@ export class ServiceClient {
     endpoint: EndpointDefinition<Path, P, Q, H, B, R>,
     ...[input, options = {}]: CallArguments<CallInput<Path, P, Q, H, B>>
   ): Promise<CallResult<R>> {
-    return this.#withStack(this.call, () => {
+    return this.#withStack(this.call, {}, () => {
       assertOptions('call()', options, CALL_KINDS);
       // The schemas have made the reply what its type says.
       return callEndpoint(this.#service, endpoint, input, options, this.#by) as Promise<CallResult<R>>;
@@ -226,7 +227,7 @@ export class ServiceClient {
    * body is read or cancelled, and until then counts for `maxServiceRequests`.
    */
   fetch(path: string, init: ServiceFetchOptions = {}): Promise<Response> {
-    return this.#withStack(this.fetch, async () => {
+    return this.#withStack(this.fetch, init, async () => {
       assertOptions('fetch()', init, FETCH_KINDS);
       const call = await createCall(this.#service, (init.method ?? 'GET').toUpperCase(), path, init, this.#by);
       return runCall(this.#service, call, async (answer, limit) => {
@@ -243,20 +244,28 @@ export class ServiceClient {
   }
 
   #send<T>(verb: Function, path: string, options: ServiceBodyOptions): Promise<ServiceResponse<T>> {
-    return this.#withStack(verb, async () => {
+    return this.#withStack(verb, options, async () => {
       assertOptions(`${verb.name}()`, options, verb === this.get ? REQUEST_KINDS : BODY_KINDS);
       const call = await createCall(this.#service, verb.name.toUpperCase(), path, options, this.#by);
       return callWhole(this.#service, call) as Promise<ServiceResponse<T>>;
     });
   }
 
-  /** @param verb the public method, which the stack of an error leaves out */
-  async #withStack<T>(verb: Function, run: () => Promise<T>): Promise<T> {
+  /**
+   * @param verb the public method, which the stack of an error leaves out
+   * @param options whose body, a stream, is freed if the call fails
+   */
+  async #withStack<T>(verb: Function, options: object, run: () => Promise<T>): Promise<T> {
     const site: { stack?: unknown } = {};
     Error.captureStackTrace(site, verb);
+    const { body }: { readonly body?: unknown } = Object(options);
+    // It may fail before it is sent, while the headers of the connection are awaited: that must not end the process.
+    letFail(body);
     try {
       return await run();
     } catch (error) {
+      // A call that is not sent would leave its file open.
+      if (isStream(body)) discardStream(body);
       // A timer or a socket event created the error, so its stack is useless. Use the call's stack.
       const isOfCall = error instanceof ServiceError || (error instanceof Error && error.cause instanceof ServiceError);
       if (isOfCall && typeof site.stack === 'string')

@@ -7,6 +7,7 @@ import { ServiceError, type ServiceBody } from 'postern';
 import type { ServiceClient } from 'postern';
 import { clientOf as clientOfUrl } from '../support/clients.js';
 import { readText, startPeer, startRawPeer, type TestServer } from '../support/peer.js';
+import { createApp } from '../support/serve.js';
 
 const clientOf = (peer: Pick<TestServer, 'url'>, maxServiceRequests = 1024): ServiceClient =>
   clientOfUrl(peer, { maxServiceRequests });
@@ -103,6 +104,37 @@ test('a stream that has ended before the call, and closes later, fails it at onc
   await once(source, 'end');
   const peer = await startPeer((req, res) => void readText(req).then(() => res.end()));
   await expect(clientOf(peer).post('/', { body: source })).rejects.toThrow("the body's stream was destroyed before its end");
+});
+
+test('a stream that failed before the call, or fails while headers are awaited, fails it with its error', async () => {
+  const peer = await startPeer((req, res) => void readText(req).finally(() => res.end()));
+  const headers = (): Promise<Record<string, string>> => new Promise((resolve) => setTimeout(resolve, 50, {}));
+  const settings = { SERVICE_CONNECTIONS: [`billing=${peer.url}`] };
+  const client = createApp({ connections: { billing: { headers } }, settings }).service('billing');
+  const reason = new Error('disk');
+  for (const isEarly of [true, false]) {
+    const body = new Readable({ read() {} });
+    if (isEarly) await once(body.destroy(reason), 'close').catch(() => undefined);
+    const call = client.post('/', { body });
+    body.destroy(reason);
+    await expect(call).rejects.toBe(reason);
+  }
+  expect(peer.requests).toHaveLength(0);
+});
+
+test.for<[what: string, path: string, options: object]>([
+  ['without headers', '/', {}],
+  ['with a wrong path', 'x', {}],
+  ['with a wrong option', '/', { jsn: 1 }],
+  ['whose signal has aborted', '/', { signal: AbortSignal.abort() }],
+])('a call %s, which is not sent, frees the source of its body', async ([, path, options]) => {
+  const headers = (): Promise<never> => Promise.reject(new Error('no token'));
+  const app = createApp({ connections: { billing: { headers } } });
+  for (const method of ['post', 'fetch'] as const) {
+    const body = new Readable({ read() {} });
+    await expect(app.service('billing')[method](path, { ...options, body })).rejects.toThrow();
+    expect(body.destroyed).toBe(true);
+  }
 });
 
 test('an answer before the end of a body frees the source of the body', async () => {
