@@ -126,9 +126,11 @@ async function askFor(headers: () => RequestHeaders | Promise<RequestHeaders>, c
   const what = `headers of connections.${call.service}`;
   const toTimeout = (): Error => callError(call, 504, `the ${what} were not there within ${Math.round(timeoutMs)} ms`);
   const limit = new Limit(timeoutMs, toTimeout, call.signals);
-  const ended = new Promise<never>((_resolve, reject) => limit.whenEnded(reject));
   try {
-    const given: unknown = await Promise.race([ended, headers()]);
+    // First: if it throws, nobody awaits a promise that has rejected, which would end the process.
+    const asked = headers();
+    const ended = new Promise<never>((_resolve, reject) => limit.whenEnded(reject));
+    const given: unknown = await Promise.race([ended, asked]);
     if (typeof given === 'object' && given !== null) return given as RequestHeaders;
     throw new TypeError(`the ${what} are ${show(given)}; return an object`);
   } finally {

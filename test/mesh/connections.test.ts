@@ -104,6 +104,14 @@ test('an aborted signal ends the wait for headers', async () => {
   await expect(call).rejects.toThrow('enough');
 });
 
+test('headers that throw after the signal has aborted fail the call, and nothing else', async () => {
+  const thrown = new Error('no token');
+  const headers = (): never => { throw thrown; };
+  const client = createApp({ connections: { billing: { headers } } }).service('billing');
+  await expect(client.get('/', { signal: AbortSignal.abort() })).rejects.toBe(thrown);
+  await new Promise((resolve) => setImmediate(resolve));
+});
+
 test.for<{ connections: unknown; message: string }>([
   { connections: [], message: 'connections of new Postern() is an array; give an object' },
   { connections: { 'a b': {} }, message: 'service name "a b" is not a URL path segment; use letters, digits and . _ ~ -' },
