@@ -73,11 +73,21 @@ export function inputOf({ jsonSchema }: StandardProps): unknown {
 
 /** @throws {TypeError} when a schema of an object names a member that a path has no parameter for */
 export function assertParameters(what: string, schema: unknown, names: readonly string[]): void {
-  const applied = [...appliedSchemas(schema, schema, COMBINING)];
-  const named = applied.flatMap(({ properties }) => (isRecord(properties) ? Object.keys(properties) : []));
-  const strange = named.find((name) => !names.includes(name));
+  const strange = namesIn(schema).find((name) => !names.includes(name));
   if (strange === undefined) return;
   throw new TypeError(`params of ${what} names "${strange}"; the path has ${names.join(', ') || 'no parameters'}`);
+}
+
+/** @throws {TypeError} when a schema of an object names a header in upper case: a request has lower-case names only */
+export function assertHeaderNames(what: string, schema: unknown): void {
+  const strange = namesIn(schema).find((name) => name !== name.toLowerCase());
+  if (strange === undefined) return;
+  throw new TypeError(`headers of ${what} names "${strange}"; write "${strange.toLowerCase()}"`);
+}
+
+function namesIn(schema: unknown): string[] {
+  const applied = [...appliedSchemas(schema, schema, COMBINING)];
+  return applied.flatMap(({ properties }) => (isRecord(properties) ? Object.keys(properties) : []));
 }
 
 /**

@@ -10,7 +10,7 @@ import { assertMethod } from '../endpoint/endpoint-definition.js';
 import { compilePath, formatPattern } from '../endpoint/pattern.js';
 import type { Exposure } from '../endpoint/public-facing.js';
 import { readDeclaration, type DeclaredOptions } from '../endpoint/route-options.js';
-import { assertParameters, inputOf } from '../payload/json-schema.js';
+import { assertHeaderNames, assertParameters, inputOf } from '../payload/json-schema.js';
 import { propsOf } from '../payload/standard-schema.js';
 import { Trie } from './trie.js';
 
@@ -148,8 +148,9 @@ export class Router<Handler = unknown> {
       throw new TypeError(`${path} is a monitoring endpoint; use another path, or attachMonitorEndpoints: false`);
     const [declared, exposure] = readDeclaration(`${method} ${path}`, handler, options, shared);
     const names = segments.flatMap((segment) => (segment.kind === 'static' ? [] : [segment.name]));
-    const params = propsOf(declared.params);
+    const [params, headers] = [propsOf(declared.params), propsOf(declared.headers)];
     if (params !== undefined) assertParameters(`${method} ${path}`, inputOf(params), names);
+    if (headers !== undefined) assertHeaderNames(`${method} ${path}`, inputOf(headers));
     const pattern = formatPattern(segments);
     const key = `${method} ${pattern}`;
     const existing = this.#byPattern.get(key);

@@ -419,6 +419,19 @@ test('the list of middleware of a group is its own', async () => {
   expect(await (await app.request('/g/a')).text()).toBe('a');
 });
 
+test.for([
+  { names: ['x-tenant'], message: undefined },
+  { names: ['x-tenant', 'X-User'], message: 'headers of GET /a names "X-User"; write "x-user"' },
+])('a schema of headers with the names $names', ({ names, message }) => {
+  const json = (): object => ({ properties: Object.fromEntries(names.map((name) => [name, {}])) });
+  const validate = (value: unknown): { value: unknown } => ({ value });
+  const jsonSchema = { input: json, output: json };
+  const headers = { '~standard': { version: 1, vendor: 'test', validate, jsonSchema } } as RouteOptions['headers'];
+  const register = (): unknown => createApp().get('/a', { headers }, () => 'ok');
+  if (message === undefined) register();
+  else expect(register).toThrow(new TypeError(message));
+});
+
 test.for<[string, object | undefined, string | undefined]>([
   ['another name', { properties: { uid: {} } }, 'params of GET /g/:g/users/:id names "uid"; the path has g, id'],
   ['another name in a variant', { anyOf: [{ properties: { id: {} } }, { properties: { uid: {} } }] },
