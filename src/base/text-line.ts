@@ -28,7 +28,8 @@ export function toTextLine(line: string, isColored: boolean): string {
   return `${parts.join(' ')}${below.join('')}\n`;
 }
 
-function localTime(iso: string): string {
+/** `12:00:00.000`, where the reader is. */
+export function localTime(iso: string): string {
   const date = new Date(iso);
   return `${date.toTimeString().slice(0, 8)}.${String(date.getMilliseconds()).padStart(3, '0')}`;
 }

@@ -1,6 +1,7 @@
 /* Finds what the failures of some services follow from, and says it in one sentence. */
 
 import { Date } from '../base/clock.js';
+import { localTime } from '../base/text-line.js';
 import type { RequestsDocument } from '../monitor/requests.js';
 import { leafOf, type CallTuple } from '../story/calls.js';
 import type { RecentRequest, StoryEvent } from '../story/story.js';
@@ -100,7 +101,7 @@ function reasonOf(
   if (isSlow) return { reason: symptom };
   const at = own.find(({ startedAtMs }) => Date.now() - startedAtMs < 15 * 60_000);
   if (at !== undefined) {
-    const started = new Date(at.startedAtMs).toISOString().slice(11, 19);
+    const started = localTime(new Date(at.startedAtMs).toISOString()).slice(0, 8);
     return { at, reason: `was not reached, or broke off; it was started at ${started}` };
   }
   return { reason: 'was not reached, while it has no failure of its own: look at its address' };

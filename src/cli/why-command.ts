@@ -3,6 +3,7 @@
 import type { RequestsDocument } from '../monitor/requests.js';
 import { Date } from '../base/clock.js';
 import { isRecord } from '../base/options-check.js';
+import { localTime } from '../base/text-line.js';
 import type { FailureLine } from '../live/track.js';
 import { readCalls, type CallTuple } from '../story/calls.js';
 import { kindOf, type FailureCount } from '../story/story.js';
@@ -26,6 +27,8 @@ time. Exits with 1 if something failed, with 2 if no service answered.
 /** Short: at the time of an incident some services do not answer, and the others must not wait for them. */
 const TIMEOUT_MS = 800;
 const WINDOW_MS = 15 * 60_000;
+/** Members of an entry that are moments. */
+const MOMENTS = ['at', 'first', 'last'];
 
 export const why: Command = defineCommand(usage, 'URL...', { json: flag }, async ({ json }, ...urls) => {
   const asked = await askAll(urls);
@@ -37,7 +40,7 @@ export const why: Command = defineCommand(usage, 'URL...', { json: flag }, async
   const sentence = cause?.sentence ?? unclear;
   if (json) return { text: toJson({ sentence, cause, services: asked }), finding };
   const first = paint(cause === null && !finding ? 'green' : 'red', toVisible(sentence));
-  const lines = toLines(asked).map(({ at, text }) => `${at.slice(11, 23)}  ${text}`.trimStart());
+  const lines = toLines(asked).map(({ at, text }) => (at === '' ? text : `${localTime(at)}  ${text}`));
   return { text: `${[first, '', ...lines].join('\n').trimEnd()}\n`, finding };
 });
 
@@ -85,6 +88,7 @@ function readDocument(value: unknown): RequestsDocument {
       (each) =>
         !(Date.parse(String(each['at'])) < Date.now() - WINDOW_MS) &&
         texts.every((key) => typeof each[key] === 'string') &&
+        texts.every((key) => !MOMENTS.includes(key) || !Number.isNaN(Date.parse(String(each[key])))) &&
         numbers.every((key) => typeof each[key] === 'number'),
     );
     const hasCalls = name === 'active' || name === 'recent';

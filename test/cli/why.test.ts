@@ -6,7 +6,7 @@
 
 import { expect, test } from 'vitest';
 import type { Postern } from 'postern';
-import { runCommand } from '../support/command.js';
+import { runCommand, runProcess } from '../support/command.js';
 import { createApp, expectFailures } from '../support/serve.js';
 
 const LOOPBACK = { host: '127.0.0.1', port: 0 };
@@ -96,12 +96,23 @@ test('what a service of another kind answers steers no terminal', async () => {
   const { monitor } = await start('users', [], () => undefined);
   const other = createApp({ attachMonitorEndpoints: false }, 'other');
   const recent = [{ id: 1 }, { id: 'a', method: '\x1b[2J', at: new Date(), status: 200, ms: 5, calls: 7, route: '\n' }];
-  other.get('/users/requests/', () => ({ active: 7, recent, events: [{}, null], counts: 'x' }));
+  const events = [{}, null, { at: '2026-01-01T\x1b[2J', level: 'warn', msg: 'no moment' }];
+  other.get('/users/requests/', () => ({ active: 7, recent, events, counts: 'x' }));
   const { url } = await other.listen(LOOPBACK);
   const { stdout, code } = await runCommand(['why', `${url}/users/`, monitor]);
   expect(stdout).toContain('\\u001b[2J');
   expect(stdout).not.toMatch(/[\x00-\x09\x0b-\x1f]/);
+  expect(stdout).not.toContain('no moment');
   expect(code).toBe(0);
+});
+
+test('its times are those of the place where it runs, as in the log on a terminal', async () => {
+  const other = createApp({ attachMonitorEndpoints: false }, 'other');
+  const now = Date.now();
+  other.get('/users/requests/', () => ({ events: [{ at: new Date(now), level: 'warn', msg: 'draining' }] }));
+  const { url } = await other.listen(LOOPBACK);
+  const { stdout } = await runProcess(['why', `${url}/users/`], { env: { TZ: 'Asia/Kolkata' } });
+  expect(stdout).toContain(`${new Date(now + 5.5 * 3_600_000).toISOString().slice(11, 23)}  users  warn draining`);
 });
 
 test('it asks a listener on a port that belongs to another protocol, which the global fetch refuses', async () => {
