@@ -235,8 +235,21 @@ function forget(run: () => unknown): void {
 
 /** Destroys a stream and those that are piped into it: `pipe` passes no `destroy` on. */
 function destroyAll(stream: Readable): void {
+  // The reply needs them.
+  if (isReceived(stream)) return;
   stream
     .on('error', () => undefined)
     .on('unpipe', destroyAll)
     .destroy();
+}
+
+/** A stream that a server may have received: a request has a socket, and a socket its server. */
+interface Received extends Readable {
+  readonly socket?: { readonly server?: object | null } | null;
+  readonly server?: object | null;
+}
+
+/** Whether a stream is a request that a server of `node:http` has received (`ctx.raw.req`), or its socket. */
+function isReceived({ socket, server }: Received): boolean {
+  return 'closeIdleConnections' in Object(socket?.server ?? server);
 }

@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { PassThrough, Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { reply, type HandlerResult, type Postern } from 'postern';
+import { reply, type Context, type HandlerResult, type Postern } from 'postern';
 import { get, parseResponses, rawExchange } from '../support/raw.js';
 import { activeTasksOf, createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
@@ -28,6 +28,26 @@ test.for([204, 304, 99])('a stream that is not sent, because of status %i, is de
     .get('/', () => Object.assign(reply(source), { status }));
   await (await fetch((await serve(app)).url)).text();
   expect(source.destroyed).toBe(true);
+});
+
+/** Results that have the request in them, each with the statuses of GET and HEAD. */
+const OF_THE_REQUEST: Readonly<Record<string, [(ctx: Context) => HandlerResult, get: number, head: number]>> = {
+  'the request itself': [(ctx) => ctx.raw.req, 200, 200],
+  'a stream that it is piped into': [(ctx) => ctx.raw.req.pipe(new PassThrough()), 200, 200],
+  'an object with the request': [(ctx): object => ({ req: ctx.raw.req }), 500, 500],
+  'an object with the response': [(ctx): object => ({ res: ctx.raw.res }), 500, 500],
+  'an object with the socket': [(ctx): object => ({ socket: ctx.raw.req.socket }), 500, 500],
+  'the context': [(ctx): object => ctx, 500, 500],
+  'the request with a 204': [(ctx) => reply(ctx.raw.req, { status: 204 }), 204, 204],
+};
+
+test.for(Object.keys(OF_THE_REQUEST))('%s, as a result, leaves the connection open for the reply', async (what) => {
+  const [handler, ...statuses] = OF_THE_REQUEST[what] as (typeof OF_THE_REQUEST)[string];
+  const app = createApp().get('/', handler);
+  if (statuses[0] === 500) expectFailures(app, 500);
+  const { url } = await serve(app);
+  const replies = [await fetch(url), await fetch(url, { method: 'HEAD' })];
+  expect(replies.map(({ status }) => status)).toEqual(statuses);
 });
 
 test('a stream returned after its client has left is destroyed', async () => {
