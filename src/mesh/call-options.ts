@@ -55,7 +55,7 @@ export interface ServiceRequestOptions {
 
 /** Options of a call with a body. */
 export interface ServiceBodyOptions extends ServiceRequestOptions {
-  /** Sent as `application/json`. */
+  /** Sent as `application/json`. A value that JSON would lose, such as a promise, is a `TypeError`. */
   json?: unknown;
   /** Sent unchanged, instead of `json`. */
   body?: ServiceBody | null | undefined;

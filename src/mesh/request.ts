@@ -7,6 +7,7 @@ import { show } from '../base/options-check.js';
 import { ignoreRejection } from '../base/promises.js';
 import { streamOf } from '../payload/bytes.js';
 import { dropConnectionHeaders } from '../payload/headers.js';
+import { toJson } from '../payload/lost-members.js';
 import type { Answer } from './answer.js';
 import type { Limit } from './limit.js';
 
@@ -99,14 +100,12 @@ export function formatHeaders(
 
 /**
  * @returns undefined for no body
- * @throws {TypeError} if both are given, for a value without a JSON form, and for a body of another type
+ * @throws {TypeError} if both are given, for a value that JSON loses, and for a body of another type
  */
 export function toRequestBody(json: unknown, body: ServiceBody | null | undefined): RequestBody | undefined {
   if (json !== undefined) {
     if (body !== undefined && body !== null) throw new TypeError('json and body are both given; keep one');
-    const text = JSON.stringify(json) as string | undefined;
-    if (text === undefined) throw new TypeError(`json is ${show(json)}, which has no JSON form`);
-    return { content: Buffer.from(text), type: 'application/json' };
+    return { content: Buffer.from(toJson(json, 'json')), type: 'application/json' };
   }
   if (body === undefined || body === null) return undefined;
   if (typeof body === 'string') return { content: Buffer.from(body), type: 'text/plain;charset=UTF-8' };

@@ -10,7 +10,7 @@ import { discardStream, isNodeStream, isStream } from './bytes.js';
 /** A value cannot be sent. The message has the place in the value and the remedy; the answering side adds the route. */
 export class UnsendableError extends TypeError {}
 
-const BY_ITSELF = 'return it by itself, or';
+const BY_ITSELF = 'send it by itself, or';
 
 /** Objects of which JSON keeps nothing, by their tag, with a value to use instead. */
 const REMEDIES: Readonly<Record<string, string>> = {
@@ -37,13 +37,14 @@ const BOXED: ReadonlySet<string> = new Set(['String', 'Number', 'Boolean']);
 /**
  * A value as JSON. Everything is looked at: a lost member may be in any row.
  *
+ * @param name of the value, which begins the places in messages: `json/items/3`
  * @throws {UnsendableError} when the value or a member of it is lost: a function, a symbol, a bigint, an error, and any
  * object of which JSON keeps nothing and that is neither a plain object nor an array
  * @throws {TypeError} for a cycle
  */
-export function toJson(value: unknown): string {
+export function toJson(value: unknown, name = ''): string {
   const losses: string[] = [];
-  const replacer = isKept(value, MAX_DEPTH) ? undefined : createSearch(losses);
+  const replacer = isKept(value, MAX_DEPTH) ? undefined : createSearch(losses, name);
   const json = JSON.stringify(value, replacer) as string | undefined;
   const [first] = losses;
   if (first !== undefined) throw new UnsendableError(first);
@@ -83,7 +84,7 @@ function areKept(elements: readonly unknown[], depth: number): boolean {
  *
  * @param losses a line is added for each lost value: `/items/3/tags is a Map, which JSON loses; …`
  */
-function createSearch(losses: string[]): (this: unknown, name: string, value: unknown) => unknown {
+function createSearch(losses: string[], root: string): (this: unknown, name: string, value: unknown) => unknown {
   const places = new Map<unknown, { readonly holder: unknown; readonly name: string }>();
   return function (name, value) {
     const what = lossOf(value);
@@ -96,8 +97,8 @@ function createSearch(losses: string[]): (this: unknown, name: string, value: un
     else ignoreRejection(value);
     const path = [name];
     for (let at = places.get(this); at !== undefined; at = places.get(at.holder)) path.unshift(at.name);
-    // Without the first name, the empty one of the whole value.
-    losses.push(`${path.slice(1).map((each) => `/${each}`).join('') || 'the value'} is ${what}`);
+    // The first name is the empty one of the whole value.
+    losses.push(`${[root, ...path.slice(1)].join('/') || 'the value'} is ${what}`);
     return undefined;
   };
 }

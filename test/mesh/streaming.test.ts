@@ -66,7 +66,10 @@ test.for<{ what: string; options: object; says: string }>([
   { what: 'json beside body', options: { json: 1, body: 'x' }, says: 'json and body are both given; keep one' },
   { what: 'a body that is a number', options: { body: 7 }, says: 'body is 7; give a string, bytes' },
   { what: 'a body that is a plain object', options: { body: {} }, says: 'body is an object; give a string, bytes' },
-  { what: 'json without a JSON form', options: { json: () => 1 }, says: 'json is a function, which has no JSON form' },
+  { what: 'json that is a promise', options: { json: Promise.resolve(1) },
+    says: 'json is a Promise, which JSON loses; await it first' },
+  { what: 'json with a member that JSON loses', options: { json: { items: [{ tags: new Set() }] } },
+    says: 'json/items/0/tags is a Set, which JSON loses; give [...set]' },
   { what: 'an unknown option', options: { jsn: {} }, says: 'unknown option "jsn" of post(); did you mean "json"?' },
 ])('$what is refused before anything is sent', async ({ options, says }) => {
   const peer = await startEcho();
