@@ -89,7 +89,8 @@ function readDocument(value: unknown): RequestsDocument {
         !(Date.parse(String(each['at'])) < Date.now() - WINDOW_MS) &&
         texts.every((key) => typeof each[key] === 'string') &&
         texts.every((key) => !MOMENTS.includes(key) || !Number.isNaN(Date.parse(String(each[key])))) &&
-        numbers.every((key) => typeof each[key] === 'number'),
+        numbers.every((key) => typeof each[key] === 'number') &&
+        Object.entries(each).every(([key, member]) => key === 'calls' || typeof member !== 'object' || member === null),
     );
     const hasCalls = name === 'active' || name === 'recent';
     return entries.map((each) => (hasCalls ? { ...each, calls: readCalls(each['calls'], 0) } : each) as T);
