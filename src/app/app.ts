@@ -265,6 +265,11 @@ export class Postern extends RouteGroup {
     return this;
   }
 
+  /** Listens on a Unix socket. */
+  listen(options: PathOptions): Promise<ListeningOnPath>;
+  /** Listens on a socket that the parent process has opened. */
+  listen(options: DescriptorOptions): Promise<Listening | ListeningOnPath>;
+  // Last: of several overloads, the compiler explains a mistake by the last one.
   /**
    * Starts to listen: on a port of a host, by default 8000 on all interfaces, on each address of `localhost`, on a Unix
    * socket (`path`), or on a socket that the parent process has opened (`fd`).
@@ -274,8 +279,6 @@ export class Postern extends RouteGroup {
    * @example const { url } = await app.listen({ port: 0 });
    */
   listen(options?: ListenOptions): Promise<Listening>;
-  listen(options: PathOptions): Promise<ListeningOnPath>;
-  listen(options: DescriptorOptions): Promise<Listening | ListeningOnPath>;
   async listen(options: Where = {}): Promise<Listening | ListeningOnPath> {
     if (arguments.length > 1) throw new TypeError('listen() takes no callback; write const { url } = await app.listen()');
     assertWhere('listen()', options);
@@ -349,6 +352,10 @@ export class Postern extends RouteGroup {
     await (this.#closing ??= this.#drain(options));
   }
 
+  /** Runs on a Unix socket. */
+  run(options: PathOptions & CloseOptions): Promise<ListeningOnPath>;
+  /** Runs on a socket that the parent process has opened. */
+  run(options: DescriptorOptions & CloseOptions): Promise<Listening | ListeningOnPath>;
   /**
    * Listens, by default on `PORT` and `HOST` of the environment, and drains on SIGTERM or SIGINT. The process then
    * exits with 0, or 1 if something had to be cut off. A second signal exits at once, but not within 500 ms of the
@@ -365,8 +372,6 @@ export class Postern extends RouteGroup {
    * @example await app.run({ port: 8000, delay: 5_000 });
    */
   run(options?: ListenOptions & CloseOptions): Promise<Listening>;
-  run(options: PathOptions & CloseOptions): Promise<ListeningOnPath>;
-  run(options: DescriptorOptions & CloseOptions): Promise<Listening | ListeningOnPath>;
   async run(options: Where & CloseOptions = {}): Promise<Listening | ListeningOnPath> {
     assertWhere('run()', options, CLOSE);
     const { env } = process;

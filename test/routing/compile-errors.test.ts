@@ -128,6 +128,9 @@ const cases: readonly (readonly [what: string, code: string, lastLine: string | 
     'void app.service("a").call(getUser, { params: { name: "x" } });',
     "'name' does not exist in type '{ readonly id: string | number; }'.",
   ],
+  ['a port that is a text', 'void app.listen({ port: "8000" });', "Type 'string' is not assignable to type 'number'."],
+  ['a port of run that is a text', 'void app.run({ port: "8000" });', "Type 'string' is not assignable to type 'number'."],
+  ['a misspelt port', 'void app.listen({ prot: 8000 });', "'prot' does not exist in type 'ListenOptions'."],
   ['methods by variable', 'for (const method of ["GET", "PUT"]) app.route("/x", { [method]: () => "x" });', null],
   [
     'an error that is returned',
