@@ -5,7 +5,7 @@ import type { ApiError, HttpError } from '../base/errors.js';
 import type { Reply } from '../answer/reply.js';
 import type { Sendable } from '../answer/sendable.js';
 import type { AnySchema } from '../payload/standard-schema.js';
-import type { AnyFunction } from '../endpoint/public-facing.js';
+import { waiting, type AnyFunction } from '../endpoint/public-facing.js';
 import { carryOptions, type Carrier, type DeclaredOptions } from '../endpoint/route-options.js';
 import type { Params } from '../routing/router.js';
 import type { BodyOf, HandlerInput, MaybeResponse, MaybeSchema, SchemaOrNone } from '../endpoint/schemas.js';
@@ -146,7 +146,7 @@ export function endpoint<
 >(options: RouteOptions<P, Q, H, B, R>): EndpointFlag<P, Q, H, B, R>;
 export function endpoint(options: RouteOptions, handler?: (ctx: Context, input: never) => HandlerResult): unknown {
   if (handler !== undefined) return carryOptions(options, [handler]);
-  return (...given: readonly unknown[]) => carryOptions(options, given);
+  return waiting((...given: readonly unknown[]) => carryOptions(options, given));
 }
 
 /** Result of {@link endpoint}; the pipeline passes the input to it, and so may a test. */

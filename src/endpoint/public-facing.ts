@@ -79,7 +79,20 @@ export function publicFacing(...given: readonly unknown[]): unknown {
   const paramsOf = (handler: unknown): readonly string[] | null => params ?? exposureOf(handler)?.params ?? null;
   const flag = (...args: readonly unknown[]): unknown =>
     carry('publicFacing', args, (handler) => ({ scope: 'public', params: paramsOf(handler) }));
-  return isComplete ? flag(...given) : flag;
+  return isComplete ? flag(...given) : waiting(flag);
+}
+
+const WAITS = Symbol('waits for its handler');
+
+/** Marks the result of a flag that is called without a handler: it may decorate a method, but is not a handler. @internal */
+export function waiting<Flag extends AnyFunction>(flag: Flag): Flag {
+  return Object.assign(flag, { [WAITS]: true });
+}
+
+/** @throws {TypeError} for a flag in place of a handler: each request would fail @internal */
+export function assertComplete(what: string, handler: unknown): void {
+  if (typeof handler === 'function' && WAITS in handler)
+    throw new TypeError(`${what} has a flag without its handler; write publicFacing(options)(handler), or endpoint(options, handler)`);
 }
 
 /** Who may reach a handler by its own flag; undefined without a flag. @internal */

@@ -9,7 +9,8 @@ import { Date } from '../base/clock.js';
 import { TIME_LIMIT } from '../base/deadline.js';
 import { ANYTHING, assertOptions, isRecord, listOf, OBJECT, oneOf, STRING } from '../base/options-check.js';
 import { wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
-import { carry, exposureOf, toExposure, type AnyFunction, type Exposure, type PublicOptions } from './public-facing.js';
+import { assertComplete, carry, exposureOf, toExposure } from './public-facing.js';
+import type { AnyFunction, Exposure, PublicOptions } from './public-facing.js';
 import { assertSchemas } from './schemas.js';
 import type { MaybeResponse, MaybeSchema, OneSchema, Part, SchemaOrNone } from './schemas.js';
 
@@ -174,6 +175,7 @@ export function readDeclaration(
   given?: DeclaredOptions,
   shared: DeclaredOptions = NOTHING,
 ): readonly [DeclaredOptions, Exposure] {
+  assertComplete(what, handler);
   const carried = carriedBy(handler);
   const own = given === undefined ? carried : mergeOptions(checkOptions(what, given), carried);
   const exposure = toExposure(what, own.public) ?? exposureOf(handler) ?? toExposure(what, shared.public) ?? UNEXPOSED;
