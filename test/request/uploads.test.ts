@@ -158,7 +158,7 @@ describe('uploads (CVE-2025-47935, CVE-2025-47944, CVE-2025-7338, CVE-2026-2359,
   });
 
   test('an upload that nobody reads, longer than what is taken ahead, ends with requestTimeout when its client has left', async () => {
-    const app = createApp({ requestTimeout: 200, headersTimeout: 200 });
+    const app = createApp({ requestTimeout: 1000, headersTimeout: 1000 });
     const handlers: Promise<unknown>[] = [];
     app.post('/', (ctx) => {
       const ended = left(ctx);
