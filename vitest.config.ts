@@ -83,7 +83,7 @@ export default defineConfig(({ mode }) => ({
     hookTimeout: PATIENCE_MS + 10_000,
     expect: { poll: { timeout: PATIENCE_MS, interval: 10 } },
     // Vitest leaves one core to itself, which on two cores is half of them; and many tests wait rather than compute.
-    maxWorkers: Math.max(3, availableParallelism() - 1),
+    maxWorkers: Math.max(4, availableParallelism() - 1),
     sequence: { sequencer: SlowFirst },
     reporters: ['default', new MissingPrograms()],
     tags: [
