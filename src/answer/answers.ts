@@ -126,7 +126,7 @@ export class Answers implements Answering<Context> {
       }
       const outgoing = toOutgoing(value, method);
       if (outgoing.body === null) discard(value);
-      else endEventsWith(this.options.closing, outgoing.body);
+      else if (typeof outgoing.body === 'object') endEventsWith(this.options.closing, outgoing.body);
       if (handling !== null && handling.failure !== null) this.#reportFailure(exchange, outgoing.status);
       if (handling !== null && handling.calls !== null) return tellCalls(handling, outgoing);
       return outgoing;
