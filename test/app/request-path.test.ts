@@ -21,7 +21,7 @@ session.connect();
 await session.post('Profiler.enable');
 await session.post('Profiler.startPreciseCoverage', { callCount: true });
 const rounds = [];
-for (let i = 0; i < 5; i += 1) {
+for (let i = 0; i < 8; i += 1) {
   await ask();
   await session.post('Profiler.takePreciseCoverage');
   await ask();
@@ -38,9 +38,9 @@ test('a request for JSON, with monitoring on, runs through at most 60 functions 
   const args = ['--input-type=module', '--eval', SCRIPT];
   const output = execFileSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
   const rounds = JSON.parse(output) as { readonly functions: number; readonly calls: number }[];
-  // A timer may go off in one of them.
-  const [least] = rounds.sort((a, b) => a.functions - b.functions);
-  expect(least?.functions).toBeGreaterThan(20);
-  expect(least?.functions).toBeLessThanOrEqual(60);
-  expect(least?.calls).toBeLessThanOrEqual(75);
+  // One request in four teaches the limiter, which takes four functions more. A timer may go off in two of the rounds.
+  const most = rounds.sort((a, b) => b.functions - a.functions)[2];
+  expect(most?.functions).toBeGreaterThan(20);
+  expect(most?.functions).toBeLessThanOrEqual(60);
+  expect(most?.calls).toBeLessThanOrEqual(75);
 });
