@@ -9,10 +9,10 @@ import { createReadStream } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Readable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Handler, Middleware } from 'postern';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
-import { WireConnection } from '../support/strict-client.js';
+import { askOrLeave } from '../support/wire.js';
 
 const { PassThrough } = createRequire(import.meta.url)('readable-stream') as typeof import('node:stream');
 
@@ -42,13 +42,7 @@ test.for(Object.keys(ENDS))('it is freed with the file that is piped into it, by
     return target;
   });
   const { port } = await serve(app);
-  const client = await WireConnection.open(port);
-  onTestFinished(() => client.destroy());
-  await client.write(`${method} / HTTP/1.1\r\nHost: x\r\n\r\n`);
-  if (disconnects) {
-    await expect.poll(() => client.rest.length).toBeGreaterThan(1000);
-    await client.destroy();
-  } else await client.finalResponse(method);
+  await askOrLeave(port, method, disconnects);
   await expect.poll(() => streams.map(({ destroyed }) => destroyed)).toEqual([true, true]);
 });
 

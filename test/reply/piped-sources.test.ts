@@ -12,6 +12,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { NotFound, reply, type HandlerResult, type Middleware, type Postern } from 'postern';
 import { activeTasksOf, createApp, serve } from '../support/serve.js';
 import { WireConnection } from '../support/strict-client.js';
+import { askOrLeave } from '../support/wire.js';
 
 /** A file that is longer than all buffers on its way to a client. */
 const file = (): Readable => createReadStream(process.execPath);
@@ -103,13 +104,7 @@ describe.for(['as the result', 'as the result of middleware'])('%s', (where) => 
     if (where === 'as the result') app.get('/', create);
     else app.get('/', { middleware: [() => create()] }, () => 'unreachable');
     const { port } = await serve(app);
-    const client = await WireConnection.open(port);
-    onTestFinished(() => client.destroy());
-    await client.write(`${method} / HTTP/1.1\r\nHost: x\r\n\r\n`);
-    if (disconnects) {
-      await expect.poll(() => client.rest.length).toBeGreaterThan(1000);
-      await client.destroy();
-    } else await client.finalResponse(method);
+    await askOrLeave(port, method, disconnects);
     expect(sources.length).toBeGreaterThan(0);
     await expect.poll(() => sources.map(({ closed }) => closed)).toEqual(sources.map(() => true));
     await expect.poll(() => activeTasksOf(app)).toBe(0);

@@ -4,10 +4,11 @@
 
 import { connect } from 'node:net';
 import { isDeepStrictEqual } from 'node:util';
-import { expect } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { Postern, type Context, type PosternOptions } from 'postern';
 import { PATIENCE_MS } from './patience.js';
 import { parseResponses, type RawResponse } from './raw.js';
+import { WireConnection } from './strict-client.js';
 
 /** A request that must never be seen when it stands in a body. */
 export const CANARY = 'GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n';
@@ -219,4 +220,14 @@ function toAnswer({ status, headers, body }: RawResponse): number | string {
     });
   }
   return status;
+}
+
+/** Sends a request for `/`, and reads its reply or disconnects in the middle of it. */
+export async function askOrLeave(port: number, method: string, disconnects: boolean): Promise<void> {
+  const client = await WireConnection.open(port);
+  onTestFinished(() => client.destroy());
+  await client.write(`${method} / HTTP/1.1\r\nHost: x\r\n\r\n`);
+  if (!disconnects) return void (await client.finalResponse(method));
+  await expect.poll(() => client.rest.length).toBeGreaterThan(1000);
+  await client.destroy();
 }
