@@ -202,7 +202,7 @@ export function openStream(stream: Stream): BodySource {
     const chunks = stream[Symbol.asyncIterator]();
     const next = async (): Promise<IteratorResult<unknown, unknown>> => {
       const result = await chunks.next();
-      // To the iterator, `emit('error')` without an error is an end, and to the one of a copy, any earlier failure.
+      // For the iterator, `emit('error')` without an error is an end; for the iterator of a copy, each earlier failure.
       const hasFailed = result.done === true && !(stream.readableEnded ?? !destroyed);
       if (hasFailed) throw new Error('the stream failed without an error');
       return result;
