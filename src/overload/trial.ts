@@ -81,7 +81,7 @@ export class Cohort {
 
 /** One proof of a limit. */
 export class Trial {
-  /** Odd while limits are high; undefined until the queue of before is worked off: until then nothing is compared. */
+  /** Odd while limits are high; undefined while the queue of before is worked off, under a low limit and unjudged. */
   phase: number | undefined;
   readonly #low = new Cohort(false, 0);
   readonly #high = new Cohort(true, 0);
@@ -94,7 +94,7 @@ export class Trial {
     readonly beganAtMs: number,
     patienceMs: number,
   ) {
-    this.cohort = new Cohort(true, CAP_SHARE * patienceMs);
+    this.cohort = new Cohort(false, CAP_SHARE * patienceMs);
   }
 
   /**
