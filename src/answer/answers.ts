@@ -124,6 +124,8 @@ export class Answers implements Answering<Context> {
         if (handling.late !== null) throw handling.late.thrown;
         handling.isAnswered = true;
       }
+      // To return an error is to raise it, without what `throw` costs.
+      if (value instanceof Error) return this.#fail(exchange, value);
       const outgoing = toOutgoing(value, method);
       if (outgoing.body === null) discard(value);
       else if (typeof outgoing.body === 'object') endEventsWith(this.options.closing, outgoing.body);
@@ -131,7 +133,7 @@ export class Answers implements Answering<Context> {
       if (handling !== null && handling.calls !== null) return tellCalls(handling, outgoing);
       return outgoing;
     } catch (thrown) {
-      // To return an error is to raise it.
+      // An error of another realm.
       if (thrown === value) return this.#fail(exchange, thrown);
       discard(value);
       this.#reportFailure(exchange, 500);
