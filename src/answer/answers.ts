@@ -21,7 +21,7 @@ import type { MappedError } from './errors.js';
 import { routeNameOf } from './middleware.js';
 import { endEventsWith } from './events.js';
 import { logFailure, type Observer } from './observers.js';
-import { discard, isError, isThenable, toOutgoing } from './reply.js';
+import { discard, isError, isThenable, Reply, toOutgoing } from './reply.js';
 import { tellCalls } from './story.js';
 import { parseTarget } from './target.js';
 import { beginTrace } from './tracing.js';
@@ -129,14 +129,14 @@ export class Answers implements Answering<Context> {
       const outgoing = toOutgoing(value, method);
       if (outgoing.body === null) discard(value);
       else if (typeof outgoing.body === 'object') endEventsWith(this.options.closing, outgoing.body);
-      if (handling !== null && handling.failure !== null) this.#reportFailure(exchange, outgoing.status);
+      if (handling !== null && handling.hasFailed) this.#reportFailure(exchange, value, outgoing.status);
       if (handling !== null && handling.calls !== null) return tellCalls(handling, outgoing);
       return outgoing;
     } catch (thrown) {
       // An error of another realm.
       if (thrown === value) return this.#fail(exchange, thrown);
       discard(value);
-      this.#reportFailure(exchange, 500);
+      this.#reportFailure(exchange, value, 500);
       const isOurs = isNativeError(thrown) && thrown instanceof UnsendableError;
       if (isOurs && handling !== null) thrown.message = `${routeNameOf(handling)}: ${thrown.message}`;
       const outgoing = this.refuse(exchange, thrown);
@@ -146,7 +146,7 @@ export class Answers implements Answering<Context> {
 
   /** The client has left, or the request was answered in the handler's place. */
   #dismiss(exchange: Exchange<Context>, value: HandlerResult): Answer {
-    if (exchange.state === 'left') this.#reportFailure(exchange, CLIENT_CLOSED_REQUEST);
+    if (exchange.state === 'left') this.#reportFailure(exchange, value, CLIENT_CLOSED_REQUEST);
     discard(value);
     return null;
   }
@@ -155,19 +155,20 @@ export class Answers implements Answering<Context> {
   #handOver(exchange: Exchange<Context>, value: HandlerResult): Answer {
     const { res, raw } = exchange;
     if (isError(value)) return this.#fail(exchange, value);
-    const { failure = null } = exchange.handling ?? {};
+    const failure = Reply.failureOf(value);
     // Nobody ends a reply whose handler has failed.
-    if (failure !== null && raw !== 'piped' && !res.writableEnded) return this.#fail(exchange, failure.thrown);
-    this.#reportFailure(exchange);
+    if (failure !== undefined && raw !== 'piped' && !res.writableEnded) return this.#fail(exchange, failure.thrown);
+    this.#reportFailure(exchange, value);
     discard(value);
     return null;
   }
 
-  /** Reports the failure whose error reply middleware got. */
-  #reportFailure(exchange: Exchange<Context>, status?: number): void {
+  /** Reports the failure whose error reply middleware got. @param value that it answered with */
+  #reportFailure(exchange: Exchange<Context>, value: HandlerResult, status?: number): void {
     const { handling } = exchange;
-    if (handling === null || handling.failure === null) return;
-    const { thrown } = handling.failure;
+    const failure = Reply.failureOf(value);
+    if (handling === null || !handling.hasFailed || failure === undefined) return;
+    const { thrown } = failure;
     const error = mapError(thrown, handling);
     this.#report(exchange, thrown, error, status ?? error.statusCode);
   }
@@ -176,7 +177,7 @@ export class Answers implements Answering<Context> {
     const { req, id, method, handling } = exchange;
     discard(thrown);
     if (handling !== null) {
-      handling.failure = null;
+      handling.hasFailed = false;
       handling.errorCode = error.errorCode.name;
     }
     if (status >= 400) handling?.trace?.fail(thrown, error.errorCode);

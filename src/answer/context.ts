@@ -173,9 +173,8 @@ export class Context<P = Params> {
   label: string = '';
   /** Publishes and exports the request; null if nobody subscribes and its span is not exported. @internal */
   trace: Trace | null = null;
-  /** The failure that middleware got an error reply for, until it is logged. Wrapped: `undefined` can be thrown, too.
-   * @internal */
-  failure: { readonly thrown: unknown } | null = null;
+  /** Whether middleware got an error reply whose failure is not logged yet. @internal */
+  hasFailed: boolean = false;
   /** The error that middleware for Express failed with: its status is the reply's, by Express's convention. @internal */
   expressError: unknown;
   /** An error that takes the place of the reply as soon as outer middleware has ended. @internal */

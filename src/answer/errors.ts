@@ -105,9 +105,13 @@ export function forScope(scope: Scope, thrown: unknown, error: MappedError): Map
   return { statusCode, message: reason, description: reason, errorCode, headers: Object.fromEntries(kept) };
 }
 
-/** An error as the reply that middleware gets to see, whose body is an object. */
-export function errorToReply(ctx: Context, thrown: unknown): Reply {
-  const error = forScope(ctx.scope, thrown, mapError(thrown, ctx));
+/**
+ * An error as the reply that middleware gets to see, whose body is an object.
+ *
+ * @param shown the error that the client gets, if what was thrown cannot be sent
+ */
+export function errorToReply(ctx: Context, thrown: unknown, shown: unknown = thrown): Reply {
+  const error = forScope(ctx.scope, shown, mapError(shown, ctx));
   const isProblem = prefersProblem(ctx.headers.accept);
   const body = errorBodyOf(error, isProblem, Context.optionsOf(ctx).errorTypes);
   const headers = new Headers();

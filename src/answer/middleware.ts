@@ -26,16 +26,18 @@ export function compose(middleware: readonly Middleware[], handler: Handler): Ha
   return middleware.reduceRight<Inner>(wrap, innermost);
 }
 
-function wrap(inner: Inner, around: Middleware): Inner {
+function wrap(run: Inner, around: Middleware): Inner {
   return async (ctx) => {
     let replied: Promise<Reply> | undefined;
+    let inner: Reply | undefined;
     let innerBody: unknown;
     const next = (): Promise<Reply> => {
       if (replied !== undefined)
         throw new Error(`next() was called twice by ${nameOf(around, ctx)}; call it once and keep its reply`);
-      replied = inner(ctx);
-      void replied.then(({ body }) => {
-        innerBody = body;
+      replied = run(ctx);
+      void replied.then((answered) => {
+        inner = answered;
+        innerBody = answered.body;
       });
       return replied;
     };
@@ -50,6 +52,7 @@ function wrap(inner: Inner, around: Middleware): Inner {
     } catch (thrown) {
       reply = toErrorReply(ctx, thrown);
     }
+    if (inner !== undefined && inner !== reply) reply.takeOver(inner);
     // Middleware that replies with another body leaves the handler's unsent: a stream would stay open. A new stream may
     // read the old one until the reply is over: `reply.body = upper(reply.body)`. A value does not.
     void replied?.then(() => {
@@ -81,11 +84,11 @@ export function routeNameOf({ route, method }: Context): string {
 
 function toErrorReply(ctx: Context, thrown: unknown): Reply {
   // Logged with the reply that is sent in the end, even if that is another one.
-  ctx.failure = { thrown };
+  ctx.hasFailed = true;
   try {
     return errorToReply(ctx, thrown);
   } catch (invalid) {
     // A header of the error can't be sent.
-    return errorToReply(ctx, invalid);
+    return errorToReply(ctx, thrown, invalid);
   }
 }

@@ -33,6 +33,11 @@ export interface ReplyInit<Status extends number = number> {
 const STATUS: Kind = { accepts: (value) => isStatus(value, 200), give: 'a status from 200 to 599, such as 201' };
 const INIT: Kinds<ReplyInit> = { status: STATUS, statusText: STRING, headers: ANYTHING };
 
+/** A thrown value. Wrapped, because `undefined` can be thrown, too. */
+interface Failure {
+  readonly thrown: unknown;
+}
+
 /** Status, headers and body on their way out; middleware may change all three. */
 export class Reply<Body = unknown, Status extends number = number> {
   /** The status, 200 to 599. */
@@ -46,8 +51,9 @@ export class Reply<Body = unknown, Status extends number = number> {
   /** The request that it belongs to, if a middleware has seen it. */
   #request: object | undefined;
   #context: AsyncResource | undefined;
-  /** Wrapped, because `undefined` can be thrown, too. */
-  #failure: { readonly thrown: unknown } | undefined;
+  #failure: Failure | undefined;
+  /** The failure of the reply that middleware replaced with this one. */
+  #replaced: Failure | undefined;
 
   /** @throws {TypeError} for an unknown or invalid option */
   constructor(body: Body, init?: ReplyInit<Status>) {
@@ -83,6 +89,22 @@ export class Reply<Body = unknown, Status extends number = number> {
   /** The async context to read the body in, if it is not the request's. @internal */
   static contextOf(reply: Reply): AsyncResource | undefined {
     return reply.#context;
+  }
+
+  /**
+   * Takes over what belongs to the request rather than to the reply in whose place middleware sends this one: the
+   * failure, which is not logged yet, and the async context, in which a new stream reads the handler's. @internal
+   */
+  takeOver(inner: Reply): void {
+    this.#replaced = inner.#failure ?? inner.#replaced;
+    this.#context ??= inner.#context;
+  }
+
+  /** The failure that led to a reply, also to one of middleware; undefined for any other value. @internal */
+  static failureOf(value: unknown): Failure | undefined {
+    // Not `instanceof`, which can throw, for example for a Proxy.
+    if (typeof value !== 'object' || value === null || !(#failure in value)) return undefined;
+    return value.#failure ?? value.#replaced;
   }
 
   /** The reply to a request that failed. @internal */

@@ -148,6 +148,20 @@ describe.for(Object.keys(BODIES))('%s', (body) => {
   });
 });
 
+test.for<[string, (body: AsyncIterable<string>) => HandlerResult]>([
+  ['the stream itself', (body) => body],
+  ['a reply', (body) => reply(body)],
+])('a generator is read in its store when outer middleware puts another around it, as %s', async ([, wrap]) => {
+  const { app, seen } = tenants('a route', 'a generator');
+  const upper = async function* (body: AsyncIterable<unknown>): AsyncGenerator<string> {
+    for await (const chunk of body) yield String(chunk).toUpperCase();
+  };
+  app.use(async (_ctx, next) => wrap(upper((await next()).body as AsyncIterable<unknown>)));
+  expect(await (await app.request('/one')).text()).toBe('AB');
+  expect(seen.length).toBeGreaterThanOrEqual(5);
+  expect(wrongOf(seen)).toEqual([]);
+});
+
 test.for(['a generator', 'a Readable', 'a Readable of a generator'])(
   '%s ends in its store when the client disconnects',
   async (body) => {

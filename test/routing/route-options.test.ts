@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { ApiError, connect, defineEndpoint, endpoint, NotFound, publicFacing, reply } from 'postern';
 import type { Context, Handler, HandlerResult, Middleware, RouteOptions } from 'postern';
-import { createApp, expectFailures, serve } from '../support/serve.js';
+import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 const ok = (): string => 'ok';
 const keep = <F extends (ctx: Context) => unknown>(handler: F): F =>
@@ -313,6 +313,25 @@ test('what a handler gives or throws behind its timeout is let go', async () => 
     throw new Error('late');
   });
   expect((await app.request('/throws')).status).toBe(504);
+});
+
+const nothing: Middleware = (_ctx, next) => next();
+const instead: Middleware = async (_ctx, next) => {
+  const { status } = await next();
+  return reply({ failed: true }, { status });
+};
+test.for<[string, Middleware[]]>([
+  ['no middleware', []],
+  ['middleware', [nothing]],
+  ['middleware that answers with a reply of its own', [nothing, instead, nothing]],
+])('with %s, the log has the timeout, whatever the handler throws because of it', async ([, middleware]) => {
+  const logger = createRecorder();
+  const app = expectFailures(createApp({ logger }), 504);
+  for (const each of middleware) app.use(each);
+  app.get('/', { timeout: 20, middleware: [nothing] }, ({ signal }) => wait(5_000, undefined, { signal }));
+  expect((await app.request('/')).status).toBe(504);
+  const err = { errorCode: { name: 'framework_timeout' } };
+  expect(logger.entries).toMatchObject([{ object: { status_code: 504, err } }]);
 });
 
 test('deprecated: true is for documents; dates and a link go out with replies', async () => {
