@@ -107,8 +107,21 @@ export async function createCall(
   const signals = signal == null ? [] : [signal];
   if (signal !== null && by !== undefined && by.signal !== signal) signals.push(by.signal);
   const deadlineMs = signal === null || by === undefined ? Infinity : endBefore(by.deadlineMs);
-  const names = { service: name, method, path: target.replace(/\?.*/s, ''), route, isRepeated: attempts > 1 };
-  const call = { ...names, target, headers: {}, body, by, signals, timeoutMs: timeout, deadlineMs, attempts };
+  const call = {
+    service: name,
+    method,
+    path: target.replace(/\?.*/s, ''),
+    route,
+    isRepeated: attempts > 1,
+    target,
+    headers: {},
+    body,
+    by,
+    signals,
+    timeoutMs: timeout,
+    deadlineMs,
+    attempts,
+  };
   const shared = typeof defaults.headers === 'function' ? await askFor(defaults.headers, call) : defaults.headers;
   const headers = formatHeaders([shared, options.headers], method, body);
   if (userAgent !== undefined) headers['user-agent'] ??= userAgent;

@@ -30,7 +30,7 @@ export function createHttpTransport(address: string, maxAgeMs: number): Transpor
   const begin = ({ method, target, headers }: ServiceRequest, fresh: boolean): ClientRequest => {
     agent ??= createAgent(protocol.Agent, maxAgeMs);
     const path = url.pathname === '/' ? target : url.pathname + target;
-    const req = protocol.request({ ...connection, method, path, headers, agent: fresh ? false : agent });
+    const req = protocol.request({ method, path, headers, agent: fresh ? false : agent, ...connection });
     // Header fields beyond the default limit would be dropped in silence: `content-length` could be one of them.
     req.maxHeadersCount = 0;
     return req;
