@@ -35,13 +35,17 @@ export const why: Command = defineCommand(usage, 'URL...', { json: flag }, async
   if (asked.every(({ document }) => document === null))
     throw new Error(`no service answered: ${asked.map(({ url, reason }) => `${url}: ${reason}`).join('; ')}`);
   const cause = findCause(asked);
-  const finding = asked.some(({ document }) => document === null || document.counts.length > 0);
-  const unclear = finding ? 'No single service is to blame for most failures.' : 'Nothing failed.';
+  const lines = toLines(asked);
+  const isOfRequests = asked.some(({ document }) => document === null || document.counts.length > 0);
+  // A job, or a promise given to `app.track`.
+  const finding = isOfRequests || asked.some(({ document }) => document?.events.some(({ level }) => level === 'error'));
+  const nothing = lines.length === 0 ? 'Nothing failed.' : 'No request failed.';
+  const unclear = isOfRequests ? 'No single service is to blame for most failures.' : nothing;
   const sentence = cause?.sentence ?? unclear;
   if (json) return { text: toJson({ sentence, cause, services: asked }), finding };
   const first = paint(cause === null && !finding ? 'green' : 'red', toVisible(sentence));
-  const lines = toLines(asked).map(({ at, text }) => (at === '' ? text : `${localTime(at)}  ${text}`));
-  return { text: `${[first, '', ...lines].join('\n').trimEnd()}\n`, finding };
+  const rows = lines.map(({ at, text }) => (at === '' ? text : `${localTime(at)}  ${text}`));
+  return { text: `${[first, '', ...rows].join('\n').trimEnd()}\n`, finding };
 });
 
 /** @throws {UsageError} for a URL that names no service */

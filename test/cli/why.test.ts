@@ -86,6 +86,19 @@ test('a service that does not answer is named, and its callers know it', async (
   expect(code).toBe(1);
 });
 
+test.for<[what: string, log: string, fail: (app: Postern) => unknown]>([
+  ['job', 'job failed', (app) => app.job('mails.send', () => Promise.reject(new Error('no mail server')))],
+  ['tracked promise', 'tracked task failed', (app) => app.track(Promise.reject(new Error('no mail server')))],
+])('a %s that failed is a failure, although no request failed', async ([, log, fail]) => {
+  const { app, monitor } = await start('mailer', [], () => undefined);
+  expectFailures(app, log);
+  await Promise.resolve(fail(app)).catch(() => undefined);
+  const { code, stdout } = await runCommand(['why', monitor]);
+  expect(firstLine(stdout)).toBe('No request failed.');
+  expect(stdout).toContain(`  mailer  error ${log}`);
+  expect(code).toBe(1);
+});
+
 test('where nothing failed it exits with 0, where no service answers with 2', async () => {
   const { monitor } = await start('users', [], (app) => app.get('/', () => 'fine'));
   expect(await runCommand(['why', monitor])).toMatchObject({ code: 0, stdout: 'Nothing failed.\n' });
