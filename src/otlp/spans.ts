@@ -84,7 +84,7 @@ export function encodeSpan(
 ): string {
   const { traceId, spanId, parentId, flags } = trace;
   const { name, attributes, isError, thrown } = of;
-  const remote = kind === SERVER && parentId !== undefined ? IS_REMOTE : 0;
+  const remote = kind !== CLIENT && parentId !== undefined ? IS_REMOTE : 0;
   const span = {
     traceId, spanId, parentSpanId: parentId, flags: HAS_IS_REMOTE | remote | Number(`0x${flags}`),
     name, kind, startTimeUnixNano: startMs, endTimeUnixNano: endMs, attributes,

@@ -343,7 +343,7 @@ test('log lines of a request have the ids of its trace, and exemplars its trace'
   expect(metrics).toContain(`trace_id="${span?.traceId}"`);
 });
 
-test('a job is a span of a consumer, in the trace of its message; its calls are below it', async () => {
+test('a job is a span of a consumer, whose parent is remote, in the trace of its message; its calls are below it', async () => {
   const { collector, shop } = await start();
   expectFailures(shop, 'job failed');
   await shop.job('orders.placed', { headers: { traceparent: VALID } }, async (job) => {
@@ -355,7 +355,7 @@ test('a job is a span of a consumer, in the trace of its message; its calls are 
   const [placed, failed] = ['orders.placed', 'orders.failed'].map((job) => spans.find(({ name }) => name === job));
   expect(placed).toMatchObject({
     kind: 5, service: 'shop', parentSpanId: '1234567890123456', traceId: VALID.slice(3, 35), attributes: {},
-    isError: false,
+    isError: false, flags: 0x301,
   });
   expect(spans.filter(({ parentSpanId }) => parentSpanId === placed?.spanId).map(({ name, kind }) => [name, kind]))
     .toEqual([['GET', CLIENT]]);
