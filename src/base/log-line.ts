@@ -4,6 +4,7 @@
  */
 
 import { builtin } from './builtin.js';
+import { isRecord } from './options-check.js';
 
 /** Maximum depth of the causes of an error, and maximum errors of an `AggregateError` that are written. */
 const MAX_CAUSES = 5;
@@ -87,8 +88,10 @@ function formatMember(value: unknown): string {
   }
 }
 
-function replaceValue(_key: string, value: unknown): unknown {
-  if (value instanceof Error) return describeError(value, MAX_CAUSES);
+/** @param value what the `toJSON` of the value returned, if it has one: of an error that would be without its stack */
+function replaceValue(this: Readonly<Record<string, unknown>>, key: string, value: unknown): unknown {
+  const given = this[key];
+  if (given instanceof Error) return describeError(given, MAX_CAUSES);
   return typeof value === 'bigint' ? String(value) : value;
 }
 
@@ -99,8 +102,8 @@ function describeError(error: Error, depth: number): object {
     if (!(value instanceof Error)) return value;
     return depth > 0 ? describeError(value, depth - 1) : String(value.message);
   };
-  // An own `type`, as errors of body-parser have, would take the place of the class.
-  const { type: _type, ...members } = membersOf(error) as Record<string, unknown>;
+  // An own `type`, as errors of body-parser have, would take the place of the class, and a `toJSON` of everything.
+  const { type: _type, toJSON: _toJSON, ...members } = ownMembersOf(error) as Record<string, unknown>;
   return {
     type: typeof name === 'string' ? name : 'Error',
     ...members,
@@ -110,4 +113,16 @@ function describeError(error: Error, depth: number): object {
     ...(cause === undefined ? {} : { cause: describe(cause) }),
     ...(inner.length === 0 ? {} : { errors: inner.map(describe) }),
   };
+}
+
+/** The members of an error besides its texts: those that its `toJSON` chooses, as axios leaves out the connection. */
+function ownMembersOf(error: Error): object {
+  try {
+    const { toJSON } = error as { toJSON?: unknown };
+    const chosen: unknown = typeof toJSON === 'function' ? toJSON.call(error) : undefined;
+    if (isRecord(chosen)) return membersOf(chosen);
+  } catch {
+    // It has its own members.
+  }
+  return membersOf(error);
 }

@@ -82,6 +82,20 @@ test('a logger whose promise rejects does not take the process down', async () =
   expect((await fetch(url)).status).toBe(500);
 });
 
+test.for<[what: string, members: object, json: unknown, written: object]>([
+  ['an object', { request: cyclic }, { message: 'of toJSON', status: 502, type: 'x' }, { status: 502 }],
+  ['a text', { status: 502 }, 'no answer', { status: 502 }],
+])('an error whose toJSON returns %s keeps its type, message and stack, as a cause, too', ([, members, json, written]) => {
+  const cause = Object.assign(new TypeError('no answer'), members, { toJSON: () => json });
+  const err = { ...written, type: 'TypeError', message: 'no answer', stack: expect.stringContaining('at ') };
+  let line = '';
+  const log = bindLogger(new JsonLogger('users', (text) => (line = text)), {});
+  log.error({ err: cause }, 'failed');
+  expect(JSON.parse(line)).toMatchObject({ err });
+  log.error({ err: new Error('outer', { cause }) }, 'failed');
+  expect(JSON.parse(line)).toMatchObject({ err: { message: 'outer', cause: err } });
+});
+
 test('an error that can not even be printed is logged all the same', async () => {
   const lines: string[] = [];
   const hostile = new Proxy(
