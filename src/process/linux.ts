@@ -3,7 +3,7 @@
  * On other systems nothing is found.
  *
  * A group's limit holds for every group below it, so the tightest one on the way up counts.
- * Spec: proc(5); "Control Group v2" (memory.max, cpu.max, cpu.stat); "CFS Bandwidth Control" for version 1.
+ * Spec: proc(5); "Control Group v2" (memory.max, cpu.max); "CFS Bandwidth Control" for version 1.
  */
 
 import { builtin } from '../base/builtin.js';
@@ -13,8 +13,6 @@ export interface CgroupLimits {
   readonly memoryBytes: number;
   /** The CPU quota in CPUs: 0.5 is half of one. */
   readonly cpus: number;
-  /** How often the tightest CPU quota stopped its group, since the group was made. */
-  readonly throttling: Readonly<Record<'periods' | 'throttledPeriods' | 'throttledSeconds', number>> | undefined;
 }
 
 /**
@@ -23,13 +21,9 @@ export interface CgroupLimits {
  * @param root prefix of `/proc` and `/sys`; empty for the real directories
  */
 export function readCgroupLimits(root: string): CgroupLimits {
-  const groups = findCgroups(root, 'cpu');
-  const quotas = groups.map(readCpuQuota);
-  const cpus = Math.min(Infinity, ...quotas);
   return {
-    memoryBytes: Math.min(Infinity, ...findCgroups(root, 'memory').map(readMemoryLimit)),
-    cpus,
-    throttling: cpus === Infinity ? undefined : readThrottling(groups[quotas.indexOf(cpus)]!),
+    memoryBytes: Math.min(...findCgroups(root, 'memory').map(readMemoryLimit)),
+    cpus: Math.min(...findCgroups(root, 'cpu').map(readCpuQuota)),
   };
 }
 
@@ -67,17 +61,6 @@ function readCpuQuota(directory: string): number {
     `${readText(`${directory}/cpu.cfs_quota_us`)} ${readText(`${directory}/cpu.cfs_period_us`)}`;
   const [quota = NaN, period = NaN] = text.split(' ').map(Number);
   return quota > 0 && period > 0 ? quota / period : Infinity;
-}
-
-function readThrottling(directory: string): CgroupLimits['throttling'] {
-  const text = readText(`${directory}/cpu.stat`);
-  if (text === undefined) return undefined;
-  const numberOf = (name: string): number => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
-  return {
-    periods: numberOf('nr_periods'),
-    throttledPeriods: numberOf('nr_throttled'),
-    throttledSeconds: numberOf('throttled_usec') / 1e6 + numberOf('throttled_time') / 1e9,
-  };
 }
 
 /** A text file's content, or `undefined` where it can't be read. */

@@ -6,7 +6,7 @@
 import { builtin } from '../base/builtin.js';
 import { Date } from '../base/clock.js';
 import type { BoundHistogram } from '../metrics/histogram.js';
-import { countOpenFiles, readCgroupLimits, readMaxFiles, readStatus } from './linux.js';
+import { countOpenFiles, readMaxFiles, readStatus } from './linux.js';
 import type { Readings } from './readings.js';
 
 /** The values of SPEC 2.2 at one time. */
@@ -51,7 +51,7 @@ export function registerSpecMetrics(readings: Readings, read: () => Partial<Proc
 }
 
 /**
- * Registers prom-client's metrics of the process and of Node.js, and the metrics of its CPU quota.
+ * Registers prom-client's metrics of the process and of Node.js.
  *
  * @param root prefix of `/proc` and `/sys`; empty for the real directories
  * @param utilization reads the share of the time, 0 to 1, that the event loop did not wait
@@ -77,7 +77,6 @@ export function registerProcessMetrics(
     readings.gauge('process_heap_bytes', data, () => status().dataBytes);
     readings.gauge('process_open_fds', 'Open file descriptors.', () => countOpenFiles(root));
     readings.gauge('process_max_fds', 'Limit of open file descriptors.', () => readMaxFiles(root));
-    registerThrottling(readings, root);
   }
   registerEventLoop(readings, lag, utilization);
   const resources = (): readonly string[] => process.getActiveResourcesInfo();
@@ -94,21 +93,6 @@ export function registerProcessMetrics(
   const [major = '', minor = '', patch = ''] = process.version.slice(1).split('.');
   const labels = { version: process.version, major, minor, patch };
   readings.gaugeBy(Object.keys(labels), 'nodejs_version_info', 'Version of Node.js; always 1.', () => [[labels, 1]]);
-}
-
-/** Registered when there is a quota for the first time, for without one there is nothing to count. */
-function registerThrottling(readings: Readings, root: string): void {
-  const limits = readings.shared(() => readCgroupLimits(root));
-  const periods = 'Enforcement periods of the CPU quota in which the control group had something to run.';
-  const stops = 'Enforcement periods in which the CPU quota stopped the control group.';
-  const time = 'Time for which the CPU quota stopped the control group, over all CPUs.';
-  const stopAsking = readings.registry.onExpose(() => {
-    if (limits().throttling === undefined) return;
-    stopAsking();
-    readings.counter('process_cgroup_cpu_periods_total', periods, () => limits().throttling?.periods);
-    readings.counter('process_cgroup_cpu_throttled_periods_total', stops, () => limits().throttling?.throttledPeriods);
-    readings.counter('process_cgroup_cpu_throttled_seconds_total', time, () => limits().throttling?.throttledSeconds);
-  });
 }
 
 function registerEventLoop(readings: Readings, lag: ReadLag, utilization: () => number): void {

@@ -36,12 +36,11 @@ export class Readings {
     const gauge = this.registry.gauge({ ...this.#define(name, help), collect });
   }
 
-  /** A counter whose value is counted elsewhere; while `read` returns undefined it has no sample. */
-  counter(name: string, help: string, read: () => number | undefined): void {
+  /** A counter whose value is counted elsewhere. */
+  counter(name: string, help: string, read: () => number): void {
     const collect = (): void => {
-      const value = read();
       counter.remove(this.labels);
-      if (value !== undefined) counter.inc(this.labels, value);
+      counter.inc(this.labels, read());
     };
     const counter = this.registry.counter({ ...this.#define(name, help), collect });
   }

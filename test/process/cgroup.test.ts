@@ -10,7 +10,7 @@ afterEach(() => {
   for (const root of roots.splice(0)) rmSync(root, { recursive: true });
 });
 
-const NO_LIMITS = { memoryBytes: Infinity, cpus: Infinity, throttling: undefined };
+const NO_LIMITS = { memoryBytes: Infinity, cpus: Infinity };
 
 interface Recorded {
   readonly where: string;
@@ -26,13 +26,10 @@ const TREES: readonly Recorded[] = [
       'proc/self/cgroup': '0::/\n',
       'sys/fs/cgroup/memory.max': '536870912\n',
       'sys/fs/cgroup/cpu.max': '50000 100000\n',
-      'sys/fs/cgroup/cpu.stat':
-        'usage_usec 8301930\nuser_usec 6001200\nsystem_usec 2300730\nnr_periods 410\nnr_throttled 37\nthrottled_usec 2512345\nnr_bursts 0\nburst_usec 0\n',
     },
     limits: {
       memoryBytes: 536_870_912,
       cpus: 0.5,
-      throttling: { periods: 410, throttledPeriods: 37, throttledSeconds: 2.512345 },
     },
   },
   {
@@ -41,17 +38,14 @@ const TREES: readonly Recorded[] = [
       'proc/self/cgroup': '0::/kubepods.slice/pod7.slice/app.scope\n',
       'sys/fs/cgroup/kubepods.slice/memory.max': '8589934592\n',
       'sys/fs/cgroup/kubepods.slice/cpu.max': '150000 100000\n',
-      'sys/fs/cgroup/kubepods.slice/cpu.stat': 'nr_periods 9\nnr_throttled 4\nthrottled_usec 500000\n',
       'sys/fs/cgroup/kubepods.slice/pod7.slice/memory.max': '268435456\n',
       'sys/fs/cgroup/kubepods.slice/pod7.slice/cpu.max': 'max 100000\n',
       'sys/fs/cgroup/kubepods.slice/pod7.slice/app.scope/memory.max': 'max\n',
       'sys/fs/cgroup/kubepods.slice/pod7.slice/app.scope/cpu.max': '400000 100000\n',
-      'sys/fs/cgroup/kubepods.slice/pod7.slice/app.scope/cpu.stat': 'nr_periods 1\nnr_throttled 1\nthrottled_usec 1\n',
     },
     limits: {
       memoryBytes: 268_435_456,
       cpus: 1.5,
-      throttling: { periods: 9, throttledPeriods: 4, throttledSeconds: 0.5 },
     },
   },
   {
@@ -62,9 +56,8 @@ const TREES: readonly Recorded[] = [
       'sys/fs/cgroup/a/cpu.max': '300000 100000\n',
       'sys/fs/cgroup/a/b/memory.max': '4096\n',
       'sys/fs/cgroup/a/b/cpu.max': '100000 100000\n',
-      'sys/fs/cgroup/a/b/cpu.stat': 'nr_periods 3\nnr_throttled 2\nthrottled_usec 1000000\n',
     },
-    limits: { memoryBytes: 4096, cpus: 1, throttling: { periods: 3, throttledPeriods: 2, throttledSeconds: 1 } },
+    limits: { memoryBytes: 4096, cpus: 1 },
   },
   {
     where: 'version 2 without limits',
@@ -73,7 +66,6 @@ const TREES: readonly Recorded[] = [
       'sys/fs/cgroup/user.slice/memory.max': 'max\n',
       'sys/fs/cgroup/user.slice/a.scope/memory.max': 'max\n',
       'sys/fs/cgroup/user.slice/a.scope/cpu.max': 'max 100000\n',
-      'sys/fs/cgroup/user.slice/a.scope/cpu.stat': 'nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n',
     },
     limits: NO_LIMITS,
   },
@@ -84,12 +76,10 @@ const TREES: readonly Recorded[] = [
       'sys/fs/cgroup/memory/memory.limit_in_bytes': '134217728\n',
       'sys/fs/cgroup/cpu/cpu.cfs_quota_us': '200000\n',
       'sys/fs/cgroup/cpu/cpu.cfs_period_us': '100000\n',
-      'sys/fs/cgroup/cpu/cpu.stat': 'nr_periods 100\nnr_throttled 7\nthrottled_time 1250000000\n',
     },
     limits: {
       memoryBytes: 134_217_728,
       cpus: 2,
-      throttling: { periods: 100, throttledPeriods: 7, throttledSeconds: 1.25 },
     },
   },
   {
@@ -101,7 +91,6 @@ const TREES: readonly Recorded[] = [
       'sys/fs/cgroup/memory/user/a/memory.limit_in_bytes': '9223372036854771712\n',
       'sys/fs/cgroup/cpu/cpu.cfs_quota_us': '-1\n',
       'sys/fs/cgroup/cpu/cpu.cfs_period_us': '100000\n',
-      'sys/fs/cgroup/cpu/cpu.stat': 'nr_periods 0\nnr_throttled 0\nthrottled_time 0\n',
     },
     limits: NO_LIMITS,
   },
@@ -113,7 +102,7 @@ const TREES: readonly Recorded[] = [
       'sys/fs/other/memory.max': '1024\n',
       'sys/fs/cgroup/cpu.max': 'nonsense\n',
     },
-    limits: { memoryBytes: 4096, cpus: Infinity, throttling: undefined },
+    limits: { memoryBytes: 4096, cpus: Infinity },
   },
   {
     where: 'files that say nothing of use',

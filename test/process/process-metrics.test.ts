@@ -140,24 +140,6 @@ test('a limit above the machine is none, and pinned CPUs are fewer', () => {
   expect(sampler.read()).toEqual({ proc_rss_mem_bytes: 50_000_000, proc_rss_mem_perc: 50, proc_cpu_perc: 25 });
 });
 
-test('throttling is counted where there is a quota, and not mentioned elsewhere', () => {
-  const samples = sampleMap(create(recordQuota()).registry.expose());
-  expect(samples.get('process_cgroup_cpu_periods_total')).toBe(410);
-  expect(samples.get('process_cgroup_cpu_throttled_periods_total')).toBe(37);
-  expect(samples.get('process_cgroup_cpu_throttled_seconds_total')).toBe(2.5);
-  expect(create('/nonexistent').registry.expose()).not.toContain('process_cgroup_cpu');
-});
-
-test('a quota that goes away takes its samples along', () => {
-  const root = recordQuota();
-  const { registry } = create(root);
-  registry.expose();
-  writeFileSync(join(root, 'sys/fs/cgroup/cpu.max'), 'max 100000\n');
-  expect(sampleMap(registry.expose()).has('process_cgroup_cpu_periods_total')).toBe(false);
-  writeFileSync(join(root, 'sys/fs/cgroup/cpu.max'), '50000 100000\n');
-  expect(sampleMap(registry.expose()).get('process_cgroup_cpu_periods_total')).toBe(410);
-});
-
 test('files under /proc become bytes and counts', () => {
   const root = record({
     'proc/self/status': 'Name:\tnode\nVmSize:\t 1034500 kB\nVmRSS:\t 62020 kB\nVmData:\t 98768 kB\n',
@@ -316,7 +298,6 @@ function recordQuota(): string {
     'proc/self/cgroup': '0::/\n',
     'sys/fs/cgroup/memory.max': '100000000\n',
     'sys/fs/cgroup/cpu.max': '50000 100000\n',
-    'sys/fs/cgroup/cpu.stat': 'nr_periods 410\nnr_throttled 37\nthrottled_usec 2500000\n',
   });
 }
 
