@@ -3,7 +3,7 @@
 import type { Context, Handler } from '../answer/context.js';
 import { reply, type Reply } from '../answer/reply.js';
 import { builtin } from '../base/builtin.js';
-import { setTimeout } from '../base/clock.js';
+import { within } from '../base/deadline.js';
 import { BadRequest, Conflict, ServiceUnavailable } from '../base/errors.js';
 import { logSafely, type Logger } from '../base/log.js';
 
@@ -45,12 +45,9 @@ function cpuProfiler(): (() => { stop(): string }) | undefined {
 }
 
 async function profileCpu(seconds: number, signal: AbortSignal): Promise<string> {
-  const wait = (): Promise<unknown> =>
-    new Promise((resolve) => {
-      // A client that disconnects leaves no timer that would hold the process.
-      setTimeout(resolve, seconds * 1000).unref();
-      signal.addEventListener('abort', resolve);
-    });
+  // A client that disconnects leaves no timer that would hold the process.
+  const wait = (): Promise<void> =>
+    within(seconds * 1000, new Promise((resolve) => signal.addEventListener('abort', resolve)));
   const profile = cpuProfiler()?.();
   if (profile !== undefined) {
     await wait();
