@@ -18,7 +18,7 @@ export interface PingOptions extends Pick<MonitoringSettings, 'maxPingDepth' | '
   /** Sends a ping to one of the services. */
   readonly sendPing: (request: PingRequest) => Promise<WholeAnswer>;
   /** Logs when the pings of a service begin to fail, with the reason, and when they succeed again. */
-  readonly logger?: Logger;
+  readonly logger: Logger;
 }
 
 /**
@@ -72,15 +72,14 @@ function createMeshPing(options: PingOptions): (depth: number) => Promise<Record
     try {
       const entry = await ask(service, depth, startedAtMs);
       // Only a change is logged: a mesh that is watched is pinged every two seconds.
-      if (failing.delete(service) && logger !== undefined) logSafely(logger, 'warn', { service }, 'ping recovered');
+      if (failing.delete(service)) logSafely(logger, 'warn', { service }, 'ping recovered');
       return entry;
     } catch (error) {
       const failure =
         error instanceof ServiceError
           ? error
           : callError(callOf(service), 502, `${service} could not be pinged`, { cause: error });
-      if (!failing.has(service) && logger !== undefined)
-        logSafely(logger, 'warn', { err: failure, service }, 'ping failed');
+      if (!failing.has(service)) logSafely(logger, 'warn', { err: failure, service }, 'ping failed');
       failing.add(service);
       const response = toErrorBody(failure);
       return { response, status_code: failure.statusCode, request_time: elapsedSince(startedAtMs) };

@@ -16,6 +16,8 @@ const pong = { response: 'pong', process_time: '0 ms' };
 const entry = { response: pong, status_code: 200, request_time: '1 ms' };
 /** Services that are asked at their ping endpoint. */
 const unchanged = (names: readonly string[]): Map<string, undefined> => new Map(names.map((name) => [name, undefined]));
+const ignore = (): void => undefined;
+const SILENT = { debug: ignore, info: ignore, warn: ignore, error: ignore };
 const unspecified = { name: 'framework_error_unspecified', value: 999998 };
 
 function ping(
@@ -24,7 +26,7 @@ function ping(
   query = '',
   { maxPingDepth = 5, pingTimeout = 1000 } = {},
 ): Promise<PingDocument> {
-  return createPing({ services: unchanged(names), sendPing, maxPingDepth, pingTimeout })({
+  return createPing({ services: unchanged(names), sendPing, maxPingDepth, pingTimeout, logger: SILENT })({
     query: new URLSearchParams(query),
   });
 }
@@ -176,8 +178,7 @@ test('a failed entry two levels down keeps its error', async () => {
 
 test('a failure is an entry, whatever was thrown, and its reason goes to the log', async () => {
   const entries: object[] = [];
-  const ignore = (): void => undefined;
-  const logger = { debug: ignore, info: ignore, error: ignore, warn: (object: object) => entries.push(object) };
+  const logger = { ...SILENT, warn: (object: object) => entries.push(object) };
   const sendPing: SendPing = async ({ service: name }) => {
     throw name === 'b'
       ? new ServiceError('b', 'b is unreachable', { statusCode: 503, message: 'Service Unavailable' })
@@ -200,7 +201,8 @@ test('pings in flight are shared by service and depth, finished ones are not', a
     asked.push(target);
     return new Promise((resolve) => release.push(() => resolve(answerOf(pong))));
   };
-  const handler = createPing({ services: unchanged(['b']), sendPing, maxPingDepth: 5, pingTimeout: 1000 });
+  const options = { maxPingDepth: 5, pingTimeout: 1000, logger: SILENT };
+  const handler = createPing({ services: unchanged(['b']), sendPing, ...options });
   const call = (depth: number): Promise<PingDocument> => handler({ query: new URLSearchParams(`depth=${depth}`) });
   const together = [call(1), call(1), call(2), call(1)];
   await expect.poll(() => asked).toEqual(['/b/ping/?depth=0', '/b/ping/?depth=1']);
