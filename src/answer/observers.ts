@@ -72,25 +72,6 @@ function levelOf(error: MappedError, statusCode: number): 'debug' | 'error' {
   return isServers && (statusCode === 501 || statusCode === 505) ? 'debug' : 'error';
 }
 
-/** Fields of one request's line. If the request could not be parsed, unknown fields are null. */
-export interface AccessEntry {
-  readonly method: string | null;
-  /** As registered; null where no route matched. */
-  readonly route: string | null;
-  /** As sent, without its query. */
-  readonly target: string | null;
-  /** 499 for a client that left; null if a drain cut the request off before a status was sent. */
-  readonly status: number | null;
-  readonly ms: number;
-  /** Bytes of the body, before chunked coding. */
-  readonly bytes: number;
-  readonly request_id: string | null;
-  /** Present if a drain cut the request off. */
-  readonly cut?: true;
-  /** The name of the Postern service that sent the request; missing for any other client. */
-  readonly caller?: string;
-}
-
 /** Writes the access log: one line for each request. */
 export class AccessLog implements Observer {
   readonly #bytes = new WeakMap<Exchange<Context>, () => number>();
@@ -109,31 +90,30 @@ export class AccessLog implements Observer {
   settled(exchange: Exchange<Context>, settledAs: number, ms: number): void {
     const { req, res, id, method, handling, isCutByDrain } = exchange;
     if (!this.hasProbes && settledAs < 400 && handling !== null && Context.isMonitoring(handling)) return;
-    const sent = res.headersSent ? res.statusCode : null;
-    const [status, cut] = isCutByDrain ? [sent, { cut: true as const }] : [settledAs, {}];
     const logger = handling === null ? this.logger : Context.loggerOf(handling);
-    const route = handling?.label || null;
-    const bytes = this.#bytes.get(exchange)?.() ?? 0;
+    if (isSilent(logger, 'info')) return;
+    const sent = res.headersSent ? res.statusCode : null;
     const caller = handling?.caller?.name;
-    const from = caller === undefined ? {} : { caller };
-    this.#write(logger, req, handling, { method, route, status, ms, bytes, request_id: id, ...cut, ...from });
+    const entry = {
+      method,
+      route: handling?.label || null,
+      target: targetOf(req, handling),
+      // 499 for a client that left; null if a drain cut the request off before a status was sent.
+      status: isCutByDrain ? sent : settledAs,
+      ms: Math.round(ms * 1e3) / 1e3,
+      // Bytes of the body, before chunked coding.
+      bytes: this.#bytes.get(exchange)?.() ?? 0,
+      request_id: id,
+      ...(isCutByDrain && { cut: true }),
+      ...(caller !== undefined && { caller }),
+    };
+    logSafely(logger, 'info', entry, 'request');
   }
 
   refused(req: IncomingMessage | null, id: string | null, status: number, bytes: number): void {
-    const method = req?.method ?? null;
-    this.#write(this.logger, req, null, { method, route: null, status, ms: 0, bytes, request_id: id });
-  }
-
-  #write(
-    logger: Logger,
-    req: IncomingMessage | null,
-    handling: Context | null,
-    known: Omit<AccessEntry, 'target'>,
-  ): void {
-    if (isSilent(logger, 'info')) return;
-    const { method, route, ...rest } = known;
-    const target = req === null ? null : targetOf(req, handling);
-    const entry: AccessEntry = { method, route, target, ...rest, ms: Math.round(known.ms * 1e3) / 1e3 };
-    logSafely(logger, 'info', entry, 'request');
+    const { method = null } = req ?? {};
+    const target = req === null ? null : targetOf(req, null);
+    const entry = { method, route: null, target, status, ms: 0, bytes, request_id: id };
+    logSafely(this.logger, 'info', entry, 'request');
   }
 }
