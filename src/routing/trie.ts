@@ -1,7 +1,6 @@
 /*
- * Finds routes by path and method: a radix tree over the static text of paths, whose nodes also hold the parameters and
- * wildcards that follow them. Nodes part where texts do: `users` and `usage` have a node for `us` in common, and below
- * it a node for each of `ers` and `age`. A look-up reads the path once, and makes no strings of its parts.
+ * Finds routes by path and method: a tree of segments, whose nodes lead on by static text, by parameters and by
+ * wildcards.
  *
  * Paths, registered or searched for, are in one spelling: decoded, but for `%25` and `%2F`.
  */
@@ -13,17 +12,14 @@ import type { Segment } from '../endpoint/pattern.js';
 class Node<Route> {
   /** The routes of the path that ends here, by method. */
   routes: Map<string, Route> | undefined;
-  /** The nodes below for static text, by the code of its first character. */
-  children: Map<number, Node<Route>> | undefined;
+  /** The nodes after static segments, by their text. */
+  children: Map<string, Node<Route>> | undefined;
   /** The nodes after a constrained parameter, in order of registration. */
   choices: Map<Constraint, Node<Route>> | undefined;
   /** The node after a plain parameter. */
   param: Node<Route> | undefined;
   /** The node after a wildcard. */
   wildcard: Node<Route> | undefined;
-
-  /** @param text the static text that leads here from the node above */
-  constructor(public text: string) {}
 }
 
 /** A method that no route has: the search visits every matching route. */
@@ -31,8 +27,8 @@ const ANY = '';
 
 /** Paths with the routes that each has for its methods. */
 export class Trie<Route> {
-  /** The node of the empty text: paths without their first slash. */
-  readonly #root = new Node<Route>('');
+  /** The node of no segment: paths begin after their first slash. */
+  readonly #root = new Node<Route>();
   /** Where the parameters of the route found last start and end, alternately. */
   readonly #bounds: number[] = [];
   #methods = new Set<string>();
@@ -40,18 +36,7 @@ export class Trie<Route> {
   /** Adds the route of a path for a method. */
   add(segments: readonly Segment[], method: string, route: Route): void {
     let node = this.#root;
-    let text = '';
-    let slash = '';
-    for (const segment of segments) {
-      text += slash;
-      slash = '/';
-      if (segment.kind === 'static') text += segment.text.replaceAll('%', '%25');
-      else {
-        node = nodeAfter(nodeOf(node, text), segment);
-        text = '';
-      }
-    }
-    node = nodeOf(node, text);
+    for (const segment of segments) node = nodeAfter(node, segment);
     (node.routes ??= new Map<string, Route>()).set(method, route);
   }
 
@@ -78,69 +63,51 @@ export class Trie<Route> {
   }
 
   /**
-   * @param at where in the path to continue
+   * @param at where the next segment begins; beyond the end of the path after the last one
    * @param params how many there are so far
    */
   #search(path: string, method: string, node: Node<Route>, at: number, params: number): Route | undefined {
-    const { routes, choices, param, wildcard } = node;
-    if (at === path.length) {
+    const { routes, children, choices, param, wildcard } = node;
+    if (at > path.length) {
       if (method === ANY) for (const each of routes?.keys() ?? []) this.#methods.add(each);
       return routes?.get(method) ?? (method === 'HEAD' ? routes?.get('GET') : undefined);
     }
-    const child = node.children?.get(path.charCodeAt(at));
-    if (child !== undefined && path.startsWith(child.text, at)) {
-      const found = this.#search(path, method, child, at + child.text.length, params);
-      if (found !== undefined) return found;
-    }
-    const bounds = this.#bounds;
-    bounds[2 * params] = at;
     const slash = path.indexOf('/', at);
     const end = slash === -1 ? path.length : slash;
+    const child = children?.get(path.slice(at, end));
+    const below = child && this.#search(path, method, child, end + 1, params);
+    if (below !== undefined) return below;
+    const bounds = this.#bounds;
+    bounds[2 * params] = at;
+    bounds[2 * params + 1] = end;
     if (end > at) {
-      bounds[2 * params + 1] = end;
       if (choices !== undefined) {
         const segment = this.param(path, params);
         for (const [{ regexp }, after] of choices) {
-          const found = regexp.test(segment) ? this.#search(path, method, after, end, params + 1) : undefined;
+          const found = regexp.test(segment) ? this.#search(path, method, after, end + 1, params + 1) : undefined;
           if (found !== undefined) return found;
         }
       }
-      const found = param && this.#search(path, method, param, end, params + 1);
+      const found = param && this.#search(path, method, param, end + 1, params + 1);
       if (found !== undefined) return found;
     }
+    if (wildcard === undefined || at === path.length) return undefined;
     bounds[2 * params + 1] = path.length;
-    return wildcard && this.#search(path, method, wildcard, path.length, params + 1);
+    return this.#search(path, method, wildcard, path.length + 1, params + 1);
   }
 }
 
-/** The node that a text leads to from another, made if there is none. */
-function nodeOf<Route>(start: Node<Route>, text: string): Node<Route> {
-  let node = start;
-  for (let at = 0; at < text.length;) {
-    const code = text.charCodeAt(at);
-    const children = (node.children ??= new Map<number, Node<Route>>());
-    let child = children.get(code);
-    if (child === undefined) children.set(code, (child = new Node(text.slice(at))));
-    let shared = 1;
-    while (shared < child.text.length && child.text[shared] === text[at + shared]) shared += 1;
-    node = shared === child.text.length ? child : new Node(child.text.slice(0, shared));
-    if (node !== child) {
-      // The child keeps the end of its text, below a node for the text that both have.
-      child.text = child.text.slice(shared);
-      node.children = new Map([[child.text.charCodeAt(0), child]]);
-      children.set(code, node);
-    }
-    at += shared;
-  }
+/** The node after a segment, made if there is none. */
+function nodeAfter<Route>(node: Node<Route>, segment: Segment): Node<Route> {
+  if (segment.kind === 'wildcard') return (node.wildcard ??= new Node());
+  if (segment.kind === 'param' && segment.constraint === null) return (node.param ??= new Node());
+  if (segment.kind === 'param') return nodeAt((node.choices ??= new Map()), segment.constraint);
+  return nodeAt((node.children ??= new Map()), segment.text.replaceAll('%', '%25'));
+}
+
+/** The node of a key, made if there is none. */
+function nodeAt<Key, Route>(nodes: Map<Key, Node<Route>>, key: Key): Node<Route> {
+  const node = nodes.get(key) ?? new Node<Route>();
+  nodes.set(key, node);
   return node;
-}
-
-/** The node after a segment that is not static. */
-function nodeAfter<Route>(node: Node<Route>, segment: Exclude<Segment, { kind: 'static' }>): Node<Route> {
-  if (segment.kind === 'wildcard') return (node.wildcard ??= new Node(''));
-  if (segment.constraint === null) return (node.param ??= new Node(''));
-  node.choices ??= new Map<Constraint, Node<Route>>();
-  const after = node.choices.get(segment.constraint) ?? new Node('');
-  node.choices.set(segment.constraint, after);
-  return after;
 }
