@@ -1,6 +1,6 @@
 /*
- * Adds the members that middleware written for Express expects of a request and a response beyond `node:http`. Loaded
- * with the first request that runs such middleware.
+ * Adds the members that middleware written for Express expects of a request and a response beyond `node:http`, to the
+ * requests that run such middleware.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';

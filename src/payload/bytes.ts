@@ -1,6 +1,6 @@
 /* Bodies as bytes, collected from their chunks and decoded, or as streams; and the content types of bodies. */
 
-import { Readable, type ReadableOptions } from 'node:stream';
+import { Readable } from 'node:stream';
 import { ignoreRejection } from '../base/promises.js';
 
 /**
@@ -170,12 +170,10 @@ export function isResponse(value: unknown): value is Response {
 /**
  * A stream of any kind as one whose `destroy` frees its source: `Readable.from` would cancel a web stream only after
  * its next chunk.
- *
- * @param options for a web stream
  */
-export function toReadable(stream: Stream | ByteStream, options?: ReadableOptions): Readable {
+export function toReadable(stream: Stream | ByteStream): Readable {
   if (stream instanceof Readable) return stream;
-  return isWebStream(stream) ? Readable.fromWeb(stream, options) : Readable.from(stream as Stream);
+  return isWebStream(stream) ? Readable.fromWeb(stream) : Readable.from(stream as Stream);
 }
 
 function isWebStream(stream: unknown): stream is ReadableStream & Parameters<typeof Readable.fromWeb>[0] {
