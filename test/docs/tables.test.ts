@@ -11,6 +11,7 @@ import { expect, test } from 'vitest';
 import { FrameworkErrorCodes, Postern, Router, type StandardSchemaV1 } from 'postern';
 import * as entry from 'postern';
 import * as gateways from 'postern/gateway';
+import { Registry } from 'postern/metrics';
 import { OPTIONS, resolveOptions } from '../../src/app/options.js';
 import { readVariables } from '../../src/otlp/variables.js';
 import { Context } from '../../src/answer/context.js';
@@ -144,6 +145,17 @@ test('the tables of metrics are those of a fresh application, both ways', async 
     const [, , typeOfRow, labels] = row.split('|').map((cell) => cell.trim());
     expect([name, typeOfRow, labels]).toEqual([name, type, app.metrics.get(name)?.labelNames.join(', ')]);
   }
+});
+
+test('the page of metrics has those that every registry counts for itself', () => {
+  const registry = new Registry({ maxSeries: 1 });
+  const jobs = registry.counter({ name: 'jobs_total', help: 'Jobs.', labelNames: ['queue'] });
+  for (const queue of ['mail', 'print']) jobs.inc({ queue });
+  registry.gauge({ name: 'broken', help: 'Throws.', collect() { throw new Error('no'); } });
+  registry.expose();
+  const own = [...registry.expose().matchAll(/^# TYPE (metrics_\S+)/gm)].map(([, name]) => name);
+  expect(own).toHaveLength(2);
+  for (const name of own) expect(readPage('docs/reference/metrics.md')).toContain(`- \`${name}\`, a counter`);
 });
 
 function membersOf(types: readonly string[]): (string | undefined)[] {
