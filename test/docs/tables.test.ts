@@ -168,13 +168,27 @@ test.for([
   ['metrics', ['MetricsDocument', 'ProcessUsage']],
   ['ping', ['PingDocument']],
   ['requests', ['RequestsDocument']],
-  ['access log', ['AccessEntry']],
   ['`postern.request`', ['RequestTraceMessage']],
   ['`postern.call`', ['CallTraceMessage']],
 ] as const)('the table "%s" has the members of the type, both ways', ([header, names]) => {
   const declared = membersOf(names);
   expect(declared.length).toBeGreaterThan(1);
   expect(column(header).filter((member) => !member.includes('.')).sort()).toEqual(declared.sort());
+});
+
+test('the table "access log" has the fields of its lines, both ways', async () => {
+  const lines: object[] = [];
+  const ignore = (): void => undefined;
+  const info = (entry: object, msg?: string): void => void (msg === 'request' && lines.push(entry));
+  const app = new Postern('users', { accessLog: true, logger: { debug: ignore, info, warn: ignore, error: ignore } });
+  const arrived = new Promise<void>((resolve) => app.get('/', () => new Promise(() => resolve())));
+  const { url } = await app.listen({ host: '127.0.0.1', port: 0 });
+  // A request of another service, which a drain cuts off, has all of them.
+  const asked = fetch(url, { headers: { 'user-agent': 'shop/1.0.0 postern/1.0.0' } }).catch(() => undefined);
+  await arrived;
+  await app.close({ timeout: 1 });
+  await asked;
+  expect(lines.map((line) => Object.keys(line).sort())).toEqual([column('access log').sort()]);
 });
 
 test.for([
