@@ -2,7 +2,7 @@
 
 import type { Context, Handler } from '../answer/context.js';
 import type { Logger } from '../base/log.js';
-import { toOpenApi, type OpenApiSource } from '../openapi/document.js';
+import { toOpenApi, type OpenApiDocument, type OpenApiSource } from '../openapi/document.js';
 import type { Router } from '../routing/router.js';
 import type { Story } from '../story/story.js';
 import type { Exchange } from '../wire/exchange.js';
@@ -56,7 +56,7 @@ export const MONITORING_ENDPOINTS: Readonly<Record<string, MonitoringEndpoint>> 
     },
   },
   metrics: { listener: 'one', create: ({ metrics, tasks }) => createMetricsEndpoint(metrics, tasks) },
-  openapi: { listener: 'one', create: ({ app }) => () => toOpenApi(app) },
+  openapi: { listener: 'one', create: ({ app }) => createOpenApiEndpoint(app) },
   ping: { listener: 'both', create: createPing },
   profile: {
     method: 'POST',
@@ -81,4 +81,19 @@ export function addMonitoringEndpoints(
     monitor?.reserve(method, path, handler);
     if (listener !== 'private') main.reserve(method, path, listener === 'both' || monitor === null ? handler : null);
   }
+}
+
+/**
+ * The handler of `GET /<name>/openapi/`: the OpenAPI document of the application.
+ *
+ * @param app whose routes may still grow: the document is made again when they did
+ */
+function createOpenApiEndpoint(app: OpenApiSource): Handler {
+  let made: { readonly routes: number; readonly document: OpenApiDocument } | undefined;
+  return () => {
+    const routes = app.router.routes.length;
+    if (made?.routes !== routes) made = { routes, document: toOpenApi(app) };
+    // A copy: middleware may change the reply.
+    return structuredClone(made.document);
+  };
 }
