@@ -12,7 +12,7 @@ import { isStatus } from '../base/errors.js';
 import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from '../base/options-check.js';
 import { isBodiless } from '../payload/bodiless.js';
 import { discardStream, isResponse, isStream, letFail, streamOf, tagOf, type Stream } from '../payload/bytes.js';
-import { toJson } from '../payload/lost-members.js';
+import { toJson, UnsendableError } from '../payload/lost-members.js';
 import { CODING_HEADERS, dropConnectionHeaders } from '../payload/headers.js';
 import type { Outgoing } from '../wire/outgoing.js';
 
@@ -223,6 +223,9 @@ function toReplyByTag(value: unknown, tag: string): Reply | undefined {
     return new Reply(body, { status, statusText, headers });
   }
   if (!isResponse(value)) return undefined;
+  // Otherwise the rest of the body is sent, as if it were the whole.
+  if (value.bodyUsed)
+    throw new UnsendableError('the body of the Response was read already; use response.clone() where it is needed twice');
   const { status, statusText, url } = value;
   const headers = copyHeaders(value.headers);
   // The body that `fetch` returned is decoded, and its connection is not the client's.
