@@ -67,7 +67,8 @@ export interface ListeningOnPath extends PathAddress, Monitored {}
 
 export const PORT: Kind = wholeNumber(0, 65_535);
 const MONITOR: Kinds<MonitorOptions> = { port: PORT, host: STRING };
-const LISTEN: Kinds<Where> = { ...MONITOR, ...SCOPE, path: STRING, fd: wholeNumber(0) };
+const PATH: Kind = { accepts: (value) => typeof value === 'string' && value !== '', give: 'the path of a socket' };
+const LISTEN: Kinds<Where> = { ...MONITOR, ...SCOPE, path: PATH, fd: wholeNumber(0) };
 
 /** Listens on port 8000 by default. */
 export function withPort(where: Where): Where {

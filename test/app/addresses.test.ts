@@ -87,6 +87,7 @@ test.for([
   [{ path: '/x', fd: 3 }, 'listen() got several of port and host, path, and fd; give one'],
   [{ fd: 3, host: 'localhost' }, 'listen() got several of port and host, path, and fd; give one'],
   [{ fd: -1 }, /fd/],
+  [{ path: '' }, 'path of listen() is ""; give the path of a socket'],
 ] as const)('listen(%j) is a TypeError', async ([where, message]) => {
   await expect(createApp().listen(where as never)).rejects.toThrow(TypeError);
   await expect(createApp().listen(where as never)).rejects.toThrow(message);
