@@ -52,7 +52,7 @@ export const OPTIONS = {
   ...OVERLOAD,
   version: option(STRING),
   attachMonitorEndpoints: option(BOOLEAN, true),
-  monitor: option(OBJECT),
+  monitor: option({ ...OBJECT, give: 'an object, { port: 9100 }' }),
   errorCodes: converted(listOf(isEnumeration, 'a list of results of defineErrorCodes'), toCodes),
   tracing: option(BOOLEAN),
 } satisfies OptionTable<PosternOptions>;

@@ -26,6 +26,7 @@ test.for<[object, string]>([
   [{ maxConnections: 0.5 }, 'maxConnections of new Postern() is 0.5; give a whole number of 0 or more'],
   [{ requestTimeout: 2 ** 31 },
     'requestTimeout of new Postern() is 2147483648; give a whole number from 0 to 2147483647'],
+  [{ monitor: 9100 }, 'monitor of new Postern() is 9100; give an object, { port: 9100 }'],
   [{ settings: 'billing' }, 'settings of new Postern() is "billing"; give an object'],
   [{ settings: { SERVICE_CONECTIONS: [] } },
     'unknown option "SERVICE_CONECTIONS" of settings; did you mean "SERVICE_CONNECTIONS"?'],
