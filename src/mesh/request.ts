@@ -144,8 +144,19 @@ function framing(method: string, body: RequestBody | undefined): Record<string, 
 function appendAll<T extends Headers | URLSearchParams>(target: T, given: Query | RequestHeaders): T {
   for (const [name, values] of Symbol.iterator in given ? given : Object.entries(given))
     for (const value of Array.isArray(values) ? (values as unknown[]) : [values])
-      if (value !== undefined && value !== null) target.append(name, toText(name, value, target instanceof Headers));
+      if (value !== undefined && value !== null) append(target, name, value);
   return target;
+}
+
+function append(target: Headers | URLSearchParams, name: string, value: unknown): void {
+  const text = toText(name, value, target instanceof Headers);
+  try {
+    target.append(name, text);
+  } catch {
+    // The error of `Headers` shows a value, which may be a secret, or names no header.
+    const what = 'has a character in its name or its value that HTTP does not carry';
+    throw new TypeError(`header ${show(name)} ${what}; encode it, as by encodeURIComponent()`);
+  }
 }
 
 /** @throws {TypeError} for a value that would arrive as something else: `[object Object]`, `NaN` */

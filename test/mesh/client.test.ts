@@ -103,7 +103,7 @@ test.for([
   expect(peer.requests).toHaveLength(0);
 });
 
-test.for<{ options: object; message: string | RegExp }>([
+test.for<{ options: object; message: string | RegExp | TypeError }>([
   { options: { query: 'a=1' }, message: 'query of get() is "a=1"; give an object' },
   ...[{}, new Map(), [[1]], NaN, -Infinity, [1, NaN], Symbol('s'), () => 1,
     new (class Money {})()]
@@ -111,6 +111,10 @@ test.for<{ options: object; message: string | RegExp }>([
   { options: { query: { a: new Date(NaN) } }, message: /^query parameter "a" is an invalid time; give/ },
   { options: { headers: { a: {} } }, message: 'header "a" is an object; give a string, or a list of such' },
   { options: { headers: { a: new Date(0) } }, message: /^header "a" is an object; give a string/ },
+  ...['Łukasz', 'secret\r\nb: c', 'secret\0'].map((a) => ({ options: { headers: { a } }, message: new TypeError(
+    'header "a" has a character in its name or its value that HTTP does not carry; encode it, as by encodeURIComponent()',
+  ) })),
+  { options: { headers: { 'a b': '1' } }, message: /^header "a b" has a character in its name .*; encode it/ },
   { options: { headers: 'a' }, message: 'headers of get() is "a"; give an object, pairs or Headers' },
 ])('$options are refused with a remedy', async ({ options, message }) => {
   const failure = clientOf(await startEcho()).get('/', options);
