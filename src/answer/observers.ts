@@ -38,10 +38,10 @@ interface Failure {
 }
 
 /** Logs a failure, unless there were too many in this second. Never throws. */
-export function logFailure(logger: Logger, { failures }: Story, failure: Failure): void {
+export function logFailure(logger: Logger, story: Story, failure: Failure): void {
   const { error, thrown: err, statusCode, req, id, method, handling } = failure;
   const level = levelOf(error, statusCode);
-  if (isSilent(logger, level) || (level === 'error' && !failures.take())) return;
+  if (isSilent(logger, level) || (level === 'error' && !story.mayLogFailure())) return;
   const request = req === null ? {} : { request_id: id, method, target: targetOf(req, handling) };
   const calls = handling?.calls ?? null;
   logSafely(

@@ -50,8 +50,7 @@ export class StoryObserver implements Observer {
 
   /** A request that threw has its line already. */
   #log(ctx: Context, { id: request_id, method, route, status, ms, calls }: RecentRequest, patience_ms: number): void {
-    const { slow, failures } = this.story;
-    if (status < 500 ? !slow.take() : ctx.errorCode !== null || !failures.take()) return;
+    if (status < 500 ? !this.story.mayLogSlow() : ctx.errorCode !== null || !this.story.mayLogFailure()) return;
     const entry = { status_code: status, request_id, method, route, ms };
     const told = calls.length === 0 ? {} : { calls };
     const logger = Context.loggerOf(ctx);

@@ -56,10 +56,10 @@ export class Story {
   readonly events: StoryEvent[] = [];
   /** The framework's own log. */
   readonly log: OwnLog;
-  /** Lines `request failed`. */
-  readonly failures: LineLimit;
-  /** Lines `request slow`. */
-  readonly slow: LineLimit;
+  /** Whether a line `request failed` may be written now. Counts it. */
+  readonly mayLogFailure: () => boolean;
+  /** Whether a line `request slow` may be written now. Counts it. */
+  readonly mayLogSlow: () => boolean;
   /** Kinds of failures by minute and key. */
   readonly #minutes = new Map<number, Map<string, FailureCount>>();
 
@@ -69,8 +69,8 @@ export class Story {
     logger: Logger,
   ) {
     this.log = new OwnLog(logger, this.note);
-    this.failures = new LineLimit(this.log, 'more requests failed');
-    this.slow = new LineLimit(this.log, 'more requests were slow');
+    this.mayLogFailure = limitLines(this.log, 'more requests failed');
+    this.mayLogSlow = limitLines(this.log, 'more requests were slow');
   }
 
   add(request: RecentRequest): void {
@@ -109,26 +109,18 @@ export class Story {
 }
 
 /** At most ten lines of one kind a second; one more says how many were left out. */
-export class LineLimit {
+function limitLines(logger: Logger, message: string): () => boolean {
   /** Lines of the second that began with the first one. */
-  #asked = 0;
-
-  constructor(
-    readonly logger: Logger,
-    readonly message: string,
-  ) {}
-
-  /** Whether a line may be written now. Counts it. */
-  take(): boolean {
-    if (this.#asked === 0) setTimeout(this.#report, 1000).unref();
-    this.#asked += 1;
-    return this.#asked <= LINES_PER_SECOND;
-  }
-
-  readonly #report = (): void => {
-    const left_out = this.#asked - LINES_PER_SECOND;
-    this.#asked = 0;
-    if (left_out > 0) logSafely(this.logger, 'warn', { left_out }, this.message);
+  let asked = 0;
+  const report = (): void => {
+    const left_out = asked - LINES_PER_SECOND;
+    asked = 0;
+    if (left_out > 0) logSafely(logger, 'warn', { left_out }, message);
+  };
+  return () => {
+    if (asked === 0) setTimeout(report, 1000).unref();
+    asked += 1;
+    return asked <= LINES_PER_SECOND;
   };
 }
 
