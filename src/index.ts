@@ -30,11 +30,11 @@ export {
 } from './base/errors.js';
 export type { ApiErrorOptions, Finding, HttpErrorOptions, RequestFinding, RetryOptions } from './base/errors.js';
 export type { AnswerOptions, Context, Handler, HandlerResult, Middleware, State } from './answer/context.js';
+export type { RequestTraceMessage } from './answer/context.js';
 export { connect, type ConnectMiddleware } from './answer/connect.js';
 export { redirect, Reply, reply, type HeadersLike, type RedirectStatus, type ReplyInit } from './answer/reply.js';
 export { events, type EventItem, type EventsOptions } from './answer/events.js';
 export type { Sendable } from './answer/sendable.js';
-export type { RequestTraceMessage } from './answer/tracing.js';
 export type { Job, JobFunction, JobOptions, JobTraceMessage } from './job/job.js';
 export type { Logger, LogLevel, LogMethod, LogOptions, SafeLogger, SafeLogMethod } from './base/log.js';
 export type {

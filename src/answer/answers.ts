@@ -24,7 +24,7 @@ import { logFailure, type Observer } from './observers.js';
 import { discard, isError, isThenable, Reply, toOutgoing } from './reply.js';
 import { tellCalls } from './story.js';
 import { parseTarget } from './target.js';
-import { beginTrace } from './tracing.js';
+import { beginTrace, failTrace, finishTrace, runTraced, suspendTrace } from './tracing.js';
 
 /** Null if the handler writes the reply itself. */
 type Answer = Outgoing | null;
@@ -52,13 +52,14 @@ export class Answers implements Answering<Context> {
       const ctx = (exchange.handling = new Context(exchange, target, params, this.options, route, scope));
       ctx.label = label;
       const trace = beginTrace(ctx);
-      result = trace === null ? run(ctx) : trace.run(run);
+      result = trace === null ? run(ctx) : runTraced(trace, run);
       // Inside the `try`: reading the value can throw.
       if (!isThenable(result)) return this.#finish(exchange, result);
     } catch (thrown) {
       return this.#fail(exchange, thrown);
     }
-    exchange.handling?.trace?.suspend();
+    const { trace = null } = exchange.handling ?? {};
+    if (trace !== null) suspendTrace(trace);
     return Promise.resolve(result).then(
       (value) => this.#finish(exchange, value as HandlerResult),
       (thrown: unknown) => this.#fail(exchange, thrown),
@@ -105,7 +106,8 @@ export class Answers implements Answering<Context> {
   settled(exchange: Exchange<Context>, status: number): void {
     const ms = monotonicNow() - exchange.startedAtMs;
     for (const observer of this.observers) observer.settled(exchange, status, ms);
-    exchange.handling?.trace?.finish(status);
+    const { trace = null } = exchange.handling ?? {};
+    if (trace !== null) finishTrace(trace, status);
   }
 
   /** Answers a failure of the handler, unless the request was answered in its place. */
@@ -179,8 +181,8 @@ export class Answers implements Answering<Context> {
     if (handling !== null) {
       handling.hasFailed = false;
       handling.errorCode = error.errorCode.name;
+      if (status >= 400 && handling.trace !== null) failTrace(handling.trace, thrown, error.errorCode);
     }
-    if (status >= 400) handling?.trace?.fail(thrown, error.errorCode);
     const logger = handling === null ? this.options.logger : Context.loggerOf(handling);
     logFailure(logger, this.options.story, { error, thrown, statusCode: status, req, id, method, handling });
   }

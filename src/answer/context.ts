@@ -79,13 +79,22 @@ export interface ServingOptions extends ServerLimits, Resolved<typeof ANSWER> {
   spanExport: SpanExport | null;
 }
 
-/** A request that has ended; `error` and its code are there from status 400 on. */
-export interface EndedRequest {
+/** Message to subscribers: one object for all events of a request. */
+export interface RequestTraceMessage {
+  /** The request. */
   readonly ctx: Context;
+  /** The method, upper-case. */
+  readonly method: string;
+  /** Its span, in the caller's trace or a new one; the calls that it makes are below it. */
   readonly trace: TraceSpan;
-  readonly statusCode?: number;
-  readonly errorCode?: ErrorCode;
-  readonly error?: unknown;
+  /** The matched route; null for a 404, a 405 and the like. */
+  readonly route: MatchedRoute | null;
+  /** The thrown value, from the event `error` on. */
+  error?: unknown;
+  /** The code in the error body, from the event `error` on. */
+  errorCode?: ErrorCode;
+  /** From the last event on: `end`, or `asyncEnd` where the handler returned a promise. */
+  statusCode?: number;
 }
 
 /** A job that has ended; `error` is there if it failed, `undefined` too. */
@@ -98,7 +107,7 @@ export interface EndedJob {
 /** Exports the spans of one application: log lines of a request then have the ids of its span. */
 export interface SpanExport extends CallExport {
   readonly sample: Sampler;
-  addRequest(request: EndedRequest): void;
+  addRequest(request: RequestTraceMessage): void;
   /** @param startedAtMs on the clock of `performance.now()` */
   addJob(job: EndedJob, startedAtMs: number): void;
 }
@@ -130,12 +139,11 @@ export interface State {
   [name: string]: unknown;
 }
 
-/** Publishes the outcome of a request. */
-interface Trace {
-  /** The handler has returned a promise. */
-  suspend(): void;
-  fail(error: unknown, errorCode: ErrorCode): void;
-  finish(statusCode: number): void;
+/** A request that is published or exported. */
+export interface RequestTrace {
+  readonly message: RequestTraceMessage;
+  /** Whether its handler has returned a promise. */
+  isAsync: boolean;
 }
 
 /** A request that a limiter has admitted. */
@@ -171,8 +179,8 @@ export class Context<P = Params> {
   timeUpMs: number = Infinity;
   /** The value of the label `route`. @internal */
   label: string = '';
-  /** Publishes and exports the request; null if nobody subscribes and its span is not exported. @internal */
-  trace: Trace | null = null;
+  /** Null if nobody subscribes and the span of the request is not exported. @internal */
+  trace: RequestTrace | null = null;
   /** Whether middleware got an error reply whose failure is not logged yet. @internal */
   hasFailed: boolean = false;
   /** The error that middleware for Express failed with: its status is the reply's, by Express's convention. @internal */

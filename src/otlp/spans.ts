@@ -5,7 +5,7 @@
 
 import { Date, monotonicNow, monotonicOrigin } from '../base/clock.js';
 import { requestOrigin } from '../answer/client-address.js';
-import type { EndedJob, EndedRequest, ServingOptions } from '../answer/context.js';
+import type { EndedJob, RequestTraceMessage, ServingOptions } from '../answer/context.js';
 import type { CallTraceMessage } from '../mesh/call-tracing.js';
 import { isSampled, type Sampler, type TraceSpan } from '../propagation/trace-context.js';
 import type { MatchedRoute } from '../routing/router.js';
@@ -108,7 +108,7 @@ interface Latest {
   all?: string;
 }
 
-function toServerFields(ended: EndedRequest, origin: string, latest: LatestFields, form: Form): SpanFields {
+function toServerFields(ended: RequestTraceMessage, origin: string, latest: LatestFields, form: Form): SpanFields {
   const { ctx, statusCode = 0, errorCode } = ended;
   const { method, route, target, ip, headers } = ctx;
   const { httpVersion } = ctx.exchange.req;
