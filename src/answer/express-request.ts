@@ -66,22 +66,11 @@ export const REQUEST_METHODS = {
   get: header,
   header,
 
-  /** The best of several types, which may be extensions; without any, the client's own list. */
-  accepts(this: IncomingMessage, ...types: Offers): string | false | string[] {
-    return best(types, (offers) => preferTypes(this.headers.accept, offers));
-  },
-
-  acceptsEncodings(this: IncomingMessage, ...codings: Offers): string | false | string[] {
-    return best(codings, (offers) => preferEncodings(this.headers['accept-encoding'], offers));
-  },
-
-  acceptsCharsets(this: IncomingMessage, ...charsets: Offers): string | false | string[] {
-    return best(charsets, (offers) => preferCharsets(this.headers['accept-charset'], offers));
-  },
-
-  acceptsLanguages(this: IncomingMessage, ...languages: Offers): string | false | string[] {
-    return best(languages, (offers) => preferLanguages(this.headers['accept-language'], offers));
-  },
+  // Offers of types may be extensions.
+  accepts: chooser('accept', preferTypes),
+  acceptsEncodings: chooser('accept-encoding', preferEncodings),
+  acceptsCharsets: chooser('accept-charset', preferCharsets),
+  acceptsLanguages: chooser('accept-language', preferLanguages),
 
   /** The first of several types that the body has. */
   is(this: IncomingMessage, ...types: Offers): string | false | null {
@@ -103,10 +92,16 @@ function header(this: IncomingMessage, name: string): string | string[] | undefi
   return lower === 'referer' || lower === 'referrer' ? (headers['referrer'] ?? headers.referer) : headers[lower];
 }
 
-function best(offers: Offers, prefer: (offers: readonly string[]) => string[]): string | false | string[] {
-  const list = offers.flat();
-  const preferred = prefer(list);
-  return list.length === 0 ? preferred : (preferred[0] ?? false);
+/** Makes a method that returns the best of several offers by a header, or false; without offers, the client's list. */
+function chooser(
+  header: string,
+  prefer: typeof preferTypes,
+): (this: IncomingMessage, ...offers: Offers) => string | false | string[] {
+  return function (...offers) {
+    const list = offers.flat();
+    const preferred = prefer(this.headers[header], list);
+    return list.length === 0 ? preferred : (preferred[0] ?? false);
+  };
 }
 
 /** An application of Express, as far as middleware asks it for settings. */
