@@ -41,7 +41,7 @@ test('an application, a request, a reply and a client have a closed list of memb
   await app.request('/');
   expect(context.sort()).toEqual([
     'abort', 'admission', 'bytes', 'caller', 'calls', 'deadlineMs', 'errorCode', 'exchange', 'expressError',
-    'failure', 'form', 'headers', 'id', 'ip', 'isAborted', 'isAnswered', 'json', 'label', 'late', 'log', 'method',
+    'form', 'hasFailed', 'headers', 'id', 'ip', 'isAborted', 'isAnswered', 'json', 'label', 'late', 'log', 'method',
     'outgoingHeaders', 'params', 'path', 'patienceMs', 'query', 'raw', 'route', 'scope', 'service', 'signal', 'span',
     'spanExport', 'state', 'stream', 'target', 'text', 'timeUpMs', 'toldCalls', 'trace', 'url',
   ]);
@@ -55,7 +55,7 @@ test('an application, a request, a reply and a client have a closed list of memb
     'job', 'listen', 'log', 'metrics', 'mount', 'name', 'onClose', 'options', 'patch', 'post', 'put', 'request',
     'route', 'router', 'run', 'server', 'service', 'settings', 'track', 'use', 'version', 'view',
   ]);
-  expect(membersOf(postern.reply()).sort()).toEqual(['body', 'error', 'headers', 'keepContext', 'ownHeaders', 'status', 'statusText']);
+  expect(membersOf(postern.reply()).sort()).toEqual(['body', 'error', 'headers', 'keepContext', 'ownHeaders', 'status', 'statusText', 'takeOver']);
   expect(membersOf(app.service('billing')).sort()).toEqual(['call', 'delete', 'fetch', 'get', 'patch', 'post', 'put']);
 });
 
