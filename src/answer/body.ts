@@ -27,7 +27,8 @@ export class Body {
    * The whole body.
    *
    * @throws {HttpError} 413 beyond the limit, 415 with a content coding, 400 when the client leaves half-way
-   * @throws {TypeError} when the body was already handed out as a stream, or middleware for Express has read from it
+   * @throws {TypeError} when the body was already handed out as a stream, the request is answered, or middleware for
+   * Express has read from it
    */
   async bytes(): Promise<Buffer<ArrayBuffer>> {
     // A copy: the body may be read again, and may lie in the pool of node:buffer.
@@ -101,6 +102,8 @@ export class Body {
     const coded = body.length > 0 ? refuseCoding(this.exchange) : undefined;
     if (coded !== undefined) throw coded;
     if (body.length > this.limitBytes) throw tooLarge(this.limitBytes);
+    if (body.isDropped)
+      throw new TypeError('the request is answered, and its body was dropped; read it before the reply');
     if (body.isReadByOthers)
       throw new TypeError(
         'middleware for Express has read the body already; use what it made of it, ctx.raw.req.body, or remove that middleware',

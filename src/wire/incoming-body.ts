@@ -34,6 +34,13 @@ export class IncomingBody {
     return this.#isAsked || this.req.readableDidRead;
   }
 
+  /** Whether it was dropped unread, because the request is answered. To be asked before reading. */
+  get isDropped(): boolean {
+    const { failure, req, res } = this;
+    // A body that is here as a whole is dropped by node:http.
+    return failure === null && (this.#isDiscarded || (req.readableDidRead && res.writableEnded));
+  }
+
   /** Whether middleware has read from `req` itself, so that the rest is not the body. To be asked before reading. */
   get isReadByOthers(): boolean {
     return this.req.readableDidRead && !this.#isDiscarded;

@@ -1,8 +1,10 @@
 /** How a body is read: whole, as it comes, or not at all. */
 
 import { connect } from 'node:net';
-import { expect, test } from 'vitest';
+import { setTimeout as wait } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { activeTasksOf, createApp, expectFailures, serve } from '../support/serve.js';
+import { WireConnection } from '../support/strict-client.js';
 
 const upload = 'POST /t HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\nabc';
 
@@ -48,6 +50,29 @@ async function countChunks(stream: AsyncIterable<unknown>): Promise<number> {
   for await (const _ of stream) count += 1;
   return count;
 }
+
+describe.for(['text', 'json', 'bytes', 'form', 'stream'] as const)('%s() after the reply', (form) => {
+  test.for<[string, string, string]>([
+    ['came with its head', '{"a":1234}', ''],
+    ['came after the reply', '', '{"a":1234}'],
+    ['came in part after the reply', '{"a":', '1234}'],
+  ])('fails with the remedy, for a body that %s', async ([, early, late]) => {
+    const type = form === 'form' ? 'application/x-www-form-urlencoded' : 'application/json';
+    let read: () => Promise<unknown> = async () => undefined;
+    const app = createApp().post('/t', (ctx) => {
+      read = async () => ctx[form]();
+      return 'ok';
+    });
+    const { port } = await serve(app);
+    const client = await WireConnection.open(port);
+    onTestFinished(() => client.destroy());
+    await client.write(`POST /t HTTP/1.1\r\nHost: x\r\nContent-Type: ${type}\r\nContent-Length: 10\r\n\r\n${early}`);
+    expect((await client.finalResponse())?.status).toBe(200);
+    if (late !== '') await client.write(late);
+    await wait(20);
+    await expect(read()).rejects.toThrow('the request is answered, and its body was dropped; read it before');
+  });
+});
 
 test('a request without a body has an empty one, however it is read', async () => {
   const app = createApp()
