@@ -136,7 +136,7 @@ function linesOf(asked: Asked): FailureLine[] {
   for (const { at, level, msg, ...fields } of document.events)
     add(`${level} ${msg}`, at, [level, msg, ...Object.entries(fields).map((pair) => pair.join('='))].join(' '));
   return [...happened.values()].map(({ what, times, first, last, calls = [] }) => {
-    const seconds = Math.round((Date.parse(last) - Date.parse(first)) / 1000);
+    const seconds = Math.max(1, Math.round((Date.parse(last) - Date.parse(first)) / 1000));
     const often = times === 1 ? '' : `, ${times} times in ${seconds} s`;
     return { at: first, text: `${toVisible(`${service}  ${what}${often}`)}${treeOf(calls, '  ')}` };
   });
