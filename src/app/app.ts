@@ -260,7 +260,7 @@ export class Postern extends RouteGroup {
 
   /** Runs once while the application closes, after its requests are done: the place to close a database. */
   onClose(hook: () => unknown): this {
-    if (typeof hook !== 'function') throw new TypeError('a close hook must be a function');
+    if (typeof hook !== 'function') throw new TypeError(`onClose() got ${show(hook)}; give a function: () => pool.end()`);
     this.#closeHooks.push(hook);
     return this;
   }

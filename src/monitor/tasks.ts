@@ -2,6 +2,7 @@
  * Counts asynchronous tasks (SPEC 2.2): requests being handled, jobs, and promises that the service asked to track.
  */
 
+import { show } from '../base/options-check.js';
 import type { Jobs } from '../job/job.js';
 
 export class Tasks {
@@ -31,7 +32,7 @@ export class Tasks {
   /** Counts a promise until it settles. @throws {TypeError} for anything else */
   track(promise: PromiseLike<unknown>, onRejection: (reason: unknown) => void): void {
     if (typeof (promise as Partial<PromiseLike<unknown>> | null)?.then !== 'function')
-      throw new TypeError('track takes a promise');
+      throw new TypeError(`track() got ${show(promise)}; give a promise: call the function that returns one`);
     const settled: Promise<unknown> = Promise.resolve(promise)
       .catch(onRejection)
       .then(() => this.#tracked.delete(settled));

@@ -84,7 +84,9 @@ test.for<[() => unknown, string | RegExp]>([
     'unknown option "timeuot" of health check "db"; did you mean "timeout"?'],
   [() => createApp().health.check('db', () => true, { timeout: '5' } as never),
     'timeout of health check "db" is "5"; give ms, more than 0 and at most 2147483647'],
-  [() => createApp().onClose(5 as never), 'a close hook must be a function'],
+  [() => createApp().onClose(Promise.resolve() as never), 'onClose() got an object; give a function: () => pool.end()'],
+  [() => createApp().track((async () => undefined) as never),
+    'track() got a function; give a promise: call the function that returns one'],
   [() => make({ errorCodes: [{ a: { name: 'a', value: 1 } }] }),
     'errorCodes of new Postern() is an array; give a list of results of defineErrorCodes'],
   ...[
