@@ -52,6 +52,10 @@ export class UsualTime {
   ms = Infinity;
   /** A time, in ms, that no request takes without a queue. The fewer times are known, the longer it is. */
   longMs = Infinity;
+  /** False while it is the time of the first requests to end, the quick ones; true after 100 times at the latest. */
+  isKnown = true;
+  /** The part of the latest times that was longer. */
+  #longShare = 0;
   readonly #times = new Quantile(0.75);
   #addedAtMs = 0;
   #requests = 0;
@@ -66,10 +70,12 @@ export class UsualTime {
   }
 
   add(nowMs: number, tookMs: number): void {
+    this.#longShare += (Number(tookMs > this.longMs) - this.#longShare) / SETTLED;
     this.#times.add(tookMs);
     const { count, ms } = this.#times;
     const risenMs = count > SETTLED ? this.ms * 2 ** ((nowMs - this.#addedAtMs) / DOUBLING_MS) : Infinity;
     this.#addedAtMs = nowMs;
+    this.isKnown = this.#longShare < 0.5 || count > 10 * SETTLED;
     // By chance the estimate is far too low at times, most of all in the beginning.
     this.ms = count < SETTLED ? ms : Math.min(risenMs, (1 + DOUBT / count) * ms);
     this.longMs = (LONG + DOUBT / Math.sqrt(count)) * this.ms;

@@ -206,14 +206,14 @@ export class RouteLimiter {
   /** Begins an episode if a queue makes requests late. */
   #beginIfLate(nowMs: number): void {
     if (nowMs < this.#nextTrialAtMs && this.inFlight < 2 * this.#triedInFlight) return;
-    const { ms: usualMs, longMs } = this.usual;
+    const { ms: usualMs, longMs, isKnown } = this.usual;
     const { ms, firmMs } = this.#patience.of(nowMs, sumOf(this.#slots).outcomes);
     if (ms === Infinity) return;
     const isOvertaken = this.inFlight > OVERTAKEN * this.ahead;
     const isLate =
       (firmMs < Infinity && isGrowing(this.#slots, usualMs, Math.max(LATE_SHARE * firmMs, longMs))) ||
       isStanding(this.#slots, nowMs, Math.max(ms / 2, longMs), ms === firmMs ? 500 : 1000) ||
-      (isOvertaken && this.inFlight < 10 * this.ahead && ms === firmMs && isFailing(this.#slots, nowMs));
+      (isOvertaken && isKnown && this.inFlight < 10 * this.ahead && ms === firmMs && isFailing(this.#slots, nowMs));
     if (!isLate) return;
     this.episode = new Episode(nowMs, ms, isOvertaken);
     this.load.routes.add(this);

@@ -43,10 +43,7 @@ export class Cohort {
   squares = 0;
   closedAtMs: number = Infinity;
 
-  constructor(
-    readonly isHigh: boolean,
-    readonly capMs: number,
-  ) {}
+  constructor(readonly isHigh: boolean, readonly capMs: number) {}
 
   begin(ahead: number, all: number): void {
     this.ahead += ahead;
@@ -90,10 +87,7 @@ export class Trial {
   cohort: Cohort;
   #cohorts = 0;
 
-  constructor(
-    readonly beganAtMs: number,
-    patienceMs: number,
-  ) {
+  constructor(readonly beganAtMs: number, patienceMs: number) {
     this.cohort = new Cohort(false, CAP_SHARE * patienceMs);
   }
 

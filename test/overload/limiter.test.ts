@@ -193,6 +193,16 @@ test.for([1, 2, 3, 4, 5, 6, 7, 8])('a queue from the first request on does not l
   expect(good, `good requests a second: ${seen.good.join(' ')}`).toBeGreaterThan(90);
 });
 
+// The first requests to end are the tenth that are quick, and nothing is known of the others until they end.
+test.for([12, 17, 27, 42, 51])('long polls that outlive three clients in ten refuse nothing (seed %s)', (seed) => {
+  const world = new World(seed);
+  const service = new Service(world, endless(world, () => (world.random.next() < 0.1 ? 5 : 10_000)));
+  const patienceMs = (): number => (world.random.next() < 0.3 ? world.between(1000, 10_000) : 12_000);
+  send(world, service, { everyMs: () => 100, patienceMs, statesDeadline: true }, 40_000);
+  world.runUntil(40_000);
+  expect(service.refused).toBe(0);
+});
+
 /** Small pools whose queues grow by chance, but not so much that a request is late. */
 const PEAKS = [
   { size: 1, serviceMs: 20, use: 0.8, patienceMs: 400, seeds: [3, 24, 33, 39] },
