@@ -223,14 +223,16 @@ describe.for(names)('a Response of %s made by hand', (name) => {
     expect(String(logger.entries[0]?.object['err'])).toContain('the source failed');
   });
 
-  // @whatwg-node/fetch keeps a text, however often it is read.
-  test.skipIf(name.startsWith('@whatwg'))('whose body was read is a 500, with the remedy in the log', async () => {
+  test('whose body was read is a 500, with the remedy in the log', async () => {
     const logger = createRecorder();
-    const app = expectFailures(createApp({ logger }), 500).get('/', async () => {
+    const app = createApp({ logger }).get('/', async () => {
       const made = new Made('made') as Response;
       await made.text();
       return made;
     });
+    // @whatwg-node/fetch keeps a text, however often it is read.
+    if (name.startsWith('@whatwg')) return void expect(await (await app.request('/')).text()).toBe('made');
+    expectFailures(app, 500);
     expect((await app.request('/')).status).toBe(500);
     expect(String(logger.entries[0]?.object['err'])).toContain('GET /: the body of the Response was read already; use');
   });
