@@ -3,12 +3,13 @@
 import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
 import { DeadlinePassed, isNativeError, Overloaded } from '../base/errors.js';
+import { isThenable } from '../base/promises.js';
 import type { Overload, Reason } from '../overload/overload.js';
 import { RouteLimiter, type Ending, type Ticket } from '../overload/route-limiter.js';
 import type { Route } from '../routing/router.js';
 import { Context, type Handler, type HandlerResult, type Middleware } from './context.js';
 import type { MappedError } from './errors.js';
-import { isThenable, Reply } from './reply.js';
+import { Reply } from './reply.js';
 import { NOTICED_MS, RunQueue, type Lane } from './run-queue.js';
 
 /** The refusals of one application. */

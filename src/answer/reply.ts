@@ -7,7 +7,7 @@
 import type { AsyncResource } from 'node:async_hooks';
 import { isBranded, setBrand } from '../base/brand.js';
 import { builtin } from '../base/builtin.js';
-import { ignoreRejection } from '../base/promises.js';
+import { ignoreRejection, isThenable } from '../base/promises.js';
 import { isStatus } from '../base/errors.js';
 import { ANYTHING, assertOptions, STRING, type Kind, type Kinds } from '../base/options-check.js';
 import { isBodiless } from '../payload/bodiless.js';
@@ -184,12 +184,6 @@ export function toOutgoing(value: unknown, method: string): Outgoing {
   }
   const { body, type, length } = encodeBody(value, tag);
   return { status: 200, statusText: '', headers: ['content-type', type], body, length };
-}
-
-/** Whether a handler returned a promise. */
-export function isThenable(value: unknown): value is PromiseLike<unknown> {
-  const isObject = (typeof value === 'object' && value !== null) || typeof value === 'function';
-  return isObject && 'then' in value && typeof value.then === 'function';
 }
 
 /** Lets what is in a result fail before anybody reads it; see {@link letFail}. Of a promise, somebody awaits it. */

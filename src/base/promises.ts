@@ -1,4 +1,10 @@
-/* Promises that nobody awaits. */
+/* Promises: whether a value is one, and those that nobody awaits. */
+
+/** Whether a value is a promise, of whatever maker; reading it can throw, for example from a Proxy. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  const isObject = (typeof value === 'object' && value !== null) || typeof value === 'function';
+  return isObject && 'then' in value && typeof value.then === 'function';
+}
 
 /** Handles the rejection of a promise that was thrown or left over: nobody awaits it, so it would end the process. */
 export function ignoreRejection(value: unknown): void {

@@ -1,6 +1,7 @@
 /* The metrics of one application: registers them under names that can't clash, and exposes them. */
 
 import { assertOptions, show } from '../base/options-check.js';
+import { isThenable } from '../base/promises.js';
 import { Counter, COUNTER, CounterSeries, type CounterOptions } from './counter.js';
 import { CONTENT_TYPES, type DefaultLabels, formatMetrics, formatOwnLabels } from './exposition.js';
 import { Gauge, GAUGE, GaugeSeries, type GaugeOptions } from './gauge.js';
@@ -242,7 +243,7 @@ export class Registry implements Iterable<AnyMetric> {
     if (collect === undefined) return true;
     try {
       const result = collect();
-      if (typeof (result as Partial<PromiseLike<unknown>> | null | undefined)?.then !== 'function') return true;
+      if (!isThenable(result)) return true;
       void Promise.resolve(result).catch(() => {});
       throw new TypeError(
         `collect of "${name}" returned a promise; set what it waits for elsewhere, as soon as it is known`,

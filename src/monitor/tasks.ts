@@ -3,6 +3,7 @@
  */
 
 import { show } from '../base/options-check.js';
+import { isThenable } from '../base/promises.js';
 import type { Jobs } from '../job/job.js';
 
 export class Tasks {
@@ -31,7 +32,7 @@ export class Tasks {
 
   /** Counts a promise until it settles. @throws {TypeError} for anything else */
   track(promise: PromiseLike<unknown>, onRejection: (reason: unknown) => void): void {
-    if (typeof (promise as Partial<PromiseLike<unknown>> | null)?.then !== 'function')
+    if (!isThenable(promise))
       throw new TypeError(`track() got ${show(promise)}; give a promise: call the function that returns one`);
     const settled: Promise<unknown> = Promise.resolve(promise)
       .catch(onRejection)
