@@ -5,6 +5,7 @@
  * the decoded path or, if that would hide a slash, the undecoded path.
  */
 
+import { REQUEST_ID } from '../propagation/mesh-headers.js';
 import { LISTENER, type ExporterArguments } from './exporter-options.js';
 import { formatAnySegments, formatEither, formatText, PATH_END } from './path-pattern.js';
 import { createPlan, type Plan, type PlannedService } from './plan.js';
@@ -42,7 +43,7 @@ export function toCaddy(...args: ExporterArguments): string {
 
 const REQUEST = `# A request has the id that its client gave it, if that is a valid one.
 map {http.request.header.X-Request-Id} {postern_id} {
-  \`~^([A-Za-z0-9._-]{1,128})$\` $1
+  \`~^(${REQUEST_ID})$\` $1
   default {http.request.uuid}
 }
 vars postern_id {postern_id}

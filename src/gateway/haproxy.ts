@@ -5,6 +5,7 @@
  * matches every spelling of a path.
  */
 
+import { REQUEST_ID } from '../propagation/mesh-headers.js';
 import { LISTENER, readIncluded, type ExporterArguments } from './exporter-options.js';
 import { formatAnySegments, formatRegex, formatText, PATH_END } from './path-pattern.js';
 import { createPlan, type Plan, type PlannedService, type PublicRoute } from './plan.js';
@@ -64,7 +65,7 @@ function formatBind({ listen, tls, include }: Plan): string[] {
 const ID = `
 # A request has the id that its client gave it, if that is a valid one. A refusal of HAProxy itself has it, too.
 http-request set-var(txn.postern_id) req.fhdr(x-request-id) if { req.fhdr_cnt(x-request-id) eq 1 } \
-{ req.fhdr(x-request-id) -m reg '^[A-Za-z0-9._-]{1,128}\\z' }
+{ req.fhdr(x-request-id) -m reg '^${REQUEST_ID}\\z' }
 http-request set-var(txn.postern_id) uuid unless { var(txn.postern_id) -m found }
 http-request set-header X-Request-Id %[var(txn.postern_id)]
 http-response set-var(txn.postern_answered) bool(true)

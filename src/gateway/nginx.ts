@@ -6,6 +6,7 @@
  */
 
 import { createHash } from 'node:crypto';
+import { REQUEST_ID } from '../propagation/mesh-headers.js';
 import { GatewayError, LISTENER, type ExporterArguments } from './exporter-options.js';
 import { formatAnySegments, formatEither, formatText, PATH_END } from './path-pattern.js';
 import { createPlan, type Plan, type PlannedService, type PublicRoute } from './plan.js';
@@ -89,7 +90,7 @@ function formatServer({ listen, hosts, tls }: Plan, refusal: string): string[] {
 
 const REQUEST = `
 # A request has the id that its client gave it, if that is a valid one.
-if ($http_x_request_id ~ "^[A-Za-z0-9._-]{1,128}\\z") { set $postern_id $http_x_request_id; }
+if ($http_x_request_id ~ "^${REQUEST_ID}\\z") { set $postern_id $http_x_request_id; }
 # Connections to a service are kept, except for WebSockets.
 set $postern_upgrade "";
 set $postern_connection "";

@@ -22,12 +22,14 @@ export const HIDDEN_HEADERS = [NO_RETRY_HEADER, CALLS_HEADER] as const;
 /** Headers that only services inside may send. Gateways remove them, and the scope of the public ignores them. */
 export const MESH_HEADERS = [DEADLINE_HEADER, NO_RETRY_HEADER, 'baggage'] as const;
 
-const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+/** Pattern of a request id that is fit to be logged and passed on; gateways keep an id that fits, too. */
+export const REQUEST_ID = '[A-Za-z0-9._-]{1,128}';
+const ONLY_REQUEST_ID = new RegExp(`^${REQUEST_ID}$`);
 
-/** The request's own `x-request-id` if it is fit to be logged and passed on, else a new one. */
+/** The request's own `x-request-id` if it is a {@link REQUEST_ID}, else a new one. */
 export function requestId({ headers }: { readonly headers: IncomingHttpHeaders }): string {
   const given = headers['x-request-id'];
-  return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUuid();
+  return typeof given === 'string' && ONLY_REQUEST_ID.test(given) ? given : randomUuid();
 }
 
 /** Headers of a request that the calls made for it pass on. */

@@ -8,6 +8,7 @@ import { createServer, METHODS, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { publicFacing } from '../../src/endpoint/public-facing.js';
+import { REQUEST_ID } from '../../src/propagation/mesh-headers.js';
 import { Router } from '../../src/routing/router.js';
 import {
   toCaddy, toGatewayApi, toHAProxy, toKong, toNginx, type GatewayOptions, type RouteTable,
@@ -51,6 +52,10 @@ describe.each(EXPORTERS)('$name', ({ name, exporter }) => {
     expect(exporter(route('GET', '/'), OPTIONS)).toMatch(/127\.0\.0\.1:8080|:8080 \{\n {2}bind 127\.0\.0\.1/);
     for (const listen of ['127.0.0.1:8081', '[::1]:8081', '*:8081', 'localhost:8081'])
       expect(checkGateway(name, exporter(route('GET', '/'), { ...OPTIONS, listen }))).toBe('');
+  });
+
+  test('keeps a request id that the service keeps', () => {
+    expect(exporter(route('GET', '/'), OPTIONS)).toContain(`^${name === 'caddy' ? `(${REQUEST_ID})` : REQUEST_ID}`);
   });
 
   test('reaches an upstream over TLS', () => {
