@@ -2,6 +2,7 @@
 
 import type { AddressInfo } from 'node:net';
 import { assertOptions, STRING, wholeNumber, type Kind, type Kinds } from '../base/options-check.js';
+import { DEFAULT_PORT } from '../mesh/settings.js';
 import { SCOPE, type ScopeOptions } from '../wire/scope.js';
 
 /** Where to listen, and for whom. */
@@ -70,9 +71,9 @@ const MONITOR: Kinds<MonitorOptions> = { port: PORT, host: STRING };
 const PATH: Kind = { accepts: (value) => typeof value === 'string' && value !== '', give: 'the path of a socket' };
 const LISTEN: Kinds<Where> = { ...MONITOR, ...SCOPE, path: PATH, fd: wholeNumber(0) };
 
-/** Listens on port 8000 by default. */
+/** Adds the default port, except to a path or a descriptor. */
 export function withPort(where: Where): Where {
-  const { path, fd, port = 8000 } = where;
+  const { path, fd, port = DEFAULT_PORT } = where;
   return path === undefined && fd === undefined ? { ...where, port } : where;
 }
 

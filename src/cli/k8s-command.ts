@@ -2,6 +2,7 @@
 
 import { DRAIN_TIMEOUT_MS, SIGTERM_DELAY_MS } from '../app/closing.js';
 import { LABEL } from '../gateway/exporter-options.js';
+import { DEFAULT_PORT } from '../mesh/settings.js';
 import { defineCommand, flag, parsed, repeated, UsageError, whole, type Command, type Values } from './command.js';
 import { loadMonitoredApp } from './module.js';
 
@@ -16,7 +17,7 @@ the image is APPLICATION_VERSION.
   --replicas N       how many instances; default: 2
   --max-replicas N   a HorizontalPodAutoscaler that adds instances by CPU
   --namespace NAME   namespace of the manifests
-  --port P           where it listens, and its Service; default: 8000
+  --port P           where it listens, and its Service; default: ${DEFAULT_PORT}
   --monitor-port P   a second port, for metrics (MONITOR_PORT)
   --env NAME=VALUE   another environment variable; may be repeated
   --network-policy   a NetworkPolicy: requests from the namespace only, and with
@@ -45,7 +46,7 @@ const OPTIONS = {
 };
 
 export const k8s: Command = defineCommand(usage, 'MODULE', OPTIONS, async (values, file) => {
-  const { image, port = 8000, 'monitor-port': monitorPort, replicas = 2, 'max-replicas': maxReplicas } = values;
+  const { image, port = DEFAULT_PORT, 'monitor-port': monitorPort, replicas = 2, 'max-replicas': maxReplicas } = values;
   if (image === undefined) throw new UsageError('--image is missing; give the image to run');
   if (monitorPort === port) throw new UsageError(`--port and --monitor-port are both ${port}; give two`);
   if (maxReplicas !== undefined && (replicas < 1 || maxReplicas < replicas))

@@ -135,8 +135,10 @@ function parseStandIns(given: Readonly<Record<string, ServiceStandIn>> = {}): Re
   return new Map(Object.entries(given));
 }
 
+/** The port on which a service listens by default, and where it is called by default. @internal */
+export const DEFAULT_PORT = 8000;
 const PLACEHOLDER = '{service}';
-const DEFAULT_TEMPLATE = `http://${PLACEHOLDER}:8000`;
+const DEFAULT_TEMPLATE = `http://${PLACEHOLDER}:${DEFAULT_PORT}`;
 
 /**
  * Reads the settings. An option overrides the environment variable of the same name; an empty variable counts as unset.
