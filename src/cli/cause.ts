@@ -4,7 +4,7 @@ import { Date } from '../base/clock.js';
 import { localTime } from '../base/text-line.js';
 import type { RequestsDocument } from '../monitor/requests.js';
 import { leafOf, type CallTuple } from '../story/calls.js';
-import type { RecentRequest, StoryEvent } from '../story/story.js';
+import { WINDOW_MS, type RecentRequest, type StoryEvent } from '../story/story.js';
 
 /** A service, or one instance of it, with what it answered. */
 export interface Asked {
@@ -99,7 +99,7 @@ function reasonOf(
   if (own.length === 0)
     return { reason: `${symptom}; ask its own monitor listener, too (postern why … http://…/${service}/)` };
   if (isSlow) return { reason: symptom };
-  const at = own.find(({ startedAtMs }) => Date.now() - startedAtMs < 15 * 60_000);
+  const at = own.find(({ startedAtMs }) => Date.now() - startedAtMs < WINDOW_MS);
   if (at !== undefined) {
     const started = localTime(new Date(at.startedAtMs).toISOString()).slice(0, 8);
     return { at, reason: `was not reached, or broke off; it was started at ${started}` };

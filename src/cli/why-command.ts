@@ -6,7 +6,7 @@ import { isRecord } from '../base/options-check.js';
 import { localTime } from '../base/text-line.js';
 import type { FailureLine } from '../live/track.js';
 import { readCalls, type CallTuple } from '../story/calls.js';
-import { kindOf, type FailureCount } from '../story/story.js';
+import { kindOf, WINDOW_MS, type FailureCount } from '../story/story.js';
 import { defineCommand, flag, type Command } from './command.js';
 import { clientsOf, parseServiceUrl } from './mesh.js';
 import { reasonOfFailure } from './monitor.js';
@@ -26,7 +26,6 @@ time. Exits with 1 if something failed, with 2 if no service answered.
 
 /** Short: at the time of an incident some services do not answer, and the others must not wait for them. */
 const TIMEOUT_MS = 800;
-const WINDOW_MS = 15 * 60_000;
 /** Members of an entry that are moments. */
 const MOMENTS = ['at', 'first', 'last'];
 

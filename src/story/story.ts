@@ -40,10 +40,12 @@ export interface StoryEvent {
   readonly [field: string]: unknown;
 }
 
+const MINUTE_MS = 60_000;
+/** How long, in ms, a failure counts. */
+export const WINDOW_MS = 15 * MINUTE_MS;
 const MAX_RECENT = 50;
 const MAX_EVENTS = 100;
 const MAX_KINDS = 100;
-const MINUTES = 15;
 const LINES_PER_SECOND = 10;
 /** Fields of log entries whose texts the framework, or the developer, has made. */
 const OWN_TEXTS: ReadonlySet<string> = new Set(
@@ -102,8 +104,8 @@ export class Story {
 
   /** The present minute; forgets those that are too old. */
   #minute(): number {
-    const minute = Math.floor(monotonicNow() / 60_000);
-    for (const old of this.#minutes.keys()) if (old <= minute - MINUTES) this.#minutes.delete(old);
+    const minute = Math.floor(monotonicNow() / MINUTE_MS);
+    for (const old of this.#minutes.keys()) if (old <= minute - WINDOW_MS / MINUTE_MS) this.#minutes.delete(old);
     return minute;
   }
 }
