@@ -1,6 +1,7 @@
 /* Finds what the failures of some services follow from, and says it in one sentence. */
 
 import { Date } from '../base/clock.js';
+import { FrameworkErrorCodes } from '../base/errors.js';
 import { localTime } from '../base/text-line.js';
 import type { RequestsDocument } from '../monitor/requests.js';
 import { leafOf, type CallTuple } from '../story/calls.js';
@@ -111,7 +112,7 @@ function symptomOf(asked: Asked): string {
   const most = asked.document?.counts.find(({ service }) => service === asked.service);
   if (most === undefined) return tookUpTo(recentOf(asked).map(({ ms }) => ms));
   const { status, error_code: code } = most;
-  if (code === 'framework_overloaded') return 'gets more requests than it can answer';
+  if (code === FrameworkErrorCodes.framework_overloaded.name) return 'gets more requests than it can answer';
   return `answered ${status}${code === null ? '' : ` (${code})`}`;
 }
 
