@@ -1,6 +1,7 @@
 /* `postern log-level`: changes for a while what a running service writes to its log. */
 
 import { LOG_LEVELS } from '../base/log.js';
+import { DEFAULT_LEVEL_SECONDS, MAX_LEVEL_SECONDS } from '../monitor/log-level.js';
 import { defineCommand, text, UsageError, whole, type Command } from './command.js';
 import { askMonitor } from './monitor.js';
 
@@ -11,15 +12,15 @@ was before.
 
   URL             http://host:port/<service>/ of its monitor listener
   LEVEL           the least urgent level: debug, info, warn or error
-  --for SECONDS   how long, from 1 to 3600; default: 600
+  --for SECONDS   how long, from 1 to ${MAX_LEVEL_SECONDS}; default: ${DEFAULT_LEVEL_SECONDS}
   --token TOKEN   the token of the service's option diagnostics, to ask from
                   elsewhere than its own machine
 `;
 
-const OPTIONS = { for: whole(1, 3600), token: text };
+const OPTIONS = { for: whole(1, MAX_LEVEL_SECONDS), token: text };
 
 export const logLevel: Command = defineCommand(usage, 'URL LEVEL', OPTIONS, async (values, given, level) => {
-  const { for: seconds = 600, token } = values;
+  const { for: seconds = DEFAULT_LEVEL_SECONDS, token } = values;
   if (!LOG_LEVELS.some((each) => each === level))
     throw new UsageError(`LEVEL is ${JSON.stringify(level)}; give one of ${LOG_LEVELS.join(', ')}`);
   const target = `log-level/?level=${level}&seconds=${seconds}`;

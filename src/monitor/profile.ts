@@ -7,7 +7,8 @@ import { within } from '../base/deadline.js';
 import { BadRequest, Conflict, ServiceUnavailable } from '../base/errors.js';
 import { logSafely, type Logger } from '../base/log.js';
 
-const MAX_SECONDS = 60;
+/** Maximum length of a CPU profile. */
+export const MAX_PROFILE_SECONDS = 60;
 const JSON_TYPE = { headers: { 'content-type': 'application/json' } };
 
 /** The handler of `POST /<name>/profile/?cpu=5` and `?heap`. One request at a time; another one gets 409. */
@@ -26,8 +27,8 @@ export function createProfile(logger: Logger): Handler {
 }
 
 function secondsOf(text: string | null): number {
-  if (text !== null && /^[1-9]\d?$/.test(text) && Number(text) <= MAX_SECONDS) return Number(text);
-  throw new BadRequest(`Give ?cpu=SECONDS, from 1 to ${MAX_SECONDS}, or ?heap`);
+  if (text !== null && /^[1-9]\d?$/.test(text) && Number(text) <= MAX_PROFILE_SECONDS) return Number(text);
+  throw new BadRequest(`Give ?cpu=SECONDS, from 1 to ${MAX_PROFILE_SECONDS}, or ?heap`);
 }
 
 /** @throws {ServiceUnavailable} if this process can't take it now */
