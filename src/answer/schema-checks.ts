@@ -5,7 +5,7 @@ import { responseSchema, type MaybeResponse, type Part } from '../endpoint/schem
 import { Context, type Handler, type HandlerResult } from './context.js';
 import { discard, isError, Reply, toReply } from './reply.js';
 import { InvalidRequest } from '../base/errors.js';
-import { isStream, letFail, tagOf } from '../payload/bytes.js';
+import { isResponse, isStream, letFail } from '../payload/bytes.js';
 import { inputOf, listNames } from '../payload/json-schema.js';
 import { toJson } from '../payload/lost-members.js';
 import { check, describeFindings, toFinding } from '../payload/schema-check.js';
@@ -108,8 +108,8 @@ export function withReply(
     const result = await handler(ctx, input);
     // If the handler has replied by `ctx.raw`, its result is not sent.
     if (isError(result) || ctx.exchange.isHandedOver) return result;
-    const isOpaque = tagOf(result) === '[object Response]';
-    const replied = isOpaque ? new Reply(null, { status: (result as Response).status }) : toReply(result);
+    const isOpaque = isResponse(result);
+    const replied = isOpaque ? new Reply(null, { status: result.status }) : toReply(result);
     const { status, statusText, body } = replied;
     // A check takes its time, and may leave members out.
     letFail(body, true);

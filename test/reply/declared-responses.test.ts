@@ -47,6 +47,8 @@ test('a stream with a 2xx that is not declared is released', async () => {
 const misfits: { name: string; response: RouteOptions['response']; result: () => unknown; log: string }[] = [
   { name: 'another type', response: User, result: () => ({ id: '7', age: 'old' }),
     log: 'the reply of GET /a does not fit its response 200: body/age: ' },
+  { name: 'data with the tag of a Response', response: User, result: () => ({ [Symbol.toStringTag]: 'Response' }),
+    log: 'the reply of GET /a does not fit its response 200: body' },
   { name: 'two findings', response: User, result: () => ({}), log: '(and 1 more)' },
   { name: 'a 2xx that is not declared', response: { 201: User }, result: () => ({ id: '7', age: 1 }),
     log: 'GET /a replied with 200, which its response does not declare' },
@@ -96,6 +98,9 @@ const outputs: {
 }[] = [
   { name: 'a member that the schema drops', response: User, result: () => ({ id: '7', age: 1, secret: 'x' }),
     status: 200, body: '{"id":"7","age":1}' },
+  { name: 'a member of data with the tag of a Response, which the schema drops', response: User,
+    result: () => ({ [Symbol.toStringTag]: 'Response', id: '7', age: 1, secret: 'x' }), status: 200,
+    body: '{"id":"7","age":1}' },
   { name: 'a default', response: z.object({ a: z.number().default(1) }), result: () => ({}), status: 200,
     body: '{"a":1}' },
   { name: 'a value before it is JSON', response: z.object({ at: z.date().transform((date) => date.getTime()) }),
