@@ -124,22 +124,26 @@ export class Answer {
 }
 
 /** Types whose bodies are texts, besides JSON (XML: RFC 7303). */
-export const TEXT_TYPE: RegExp = /^text\/|^application\/(?:x-www-form-urlencoded|xml)$|\+xml$/;
+const TEXT_TYPE = /^text\/|^application\/(?:x-www-form-urlencoded|xml)$|\+xml$/;
 
 /**
- * The body of an answer: JSON parsed, `text/*`, XML and forms as text in their charset, other types as bytes, undefined
- * if empty.
+ * The body of an answer: JSON parsed, `text/*`, XML and forms as text in their charset, other types as bytes. Undefined
+ * for an answer without a byte of body that has no type, the type of JSON, or a status without a body.
  *
  * @throws {ServiceError} 502 for a content coding, for a charset that Node.js does not know, for invalid JSON, and for
  * JSON that a request could not have either, such as the key `__proto__`
  */
-export function readBody(call: CallName, { headers, body }: WholeAnswer): unknown {
+export function readBody(call: CallName, { status, headers, body }: WholeAnswer): unknown {
   const { service } = call;
-  if (body.length === 0) return undefined;
-  if (isCoded(headers)) throw callError(call, 502, `${service} answered in a content coding that was not asked for`);
   const type = mediaTypeOf(headers['content-type']);
   const isJson = isJsonType(type);
-  if (!isJson && !TEXT_TYPE.test(type)) return new Uint8Array(body.buffer, body.byteOffset, body.length);
+  const isText = TEXT_TYPE.test(type);
+  if (body.length === 0) {
+    if (isJson || type === '' || isBodiless(status)) return undefined;
+    return isText ? '' : new Uint8Array();
+  }
+  if (isCoded(headers)) throw callError(call, 502, `${service} answered in a content coding that was not asked for`);
+  if (!isJson && !isText) return new Uint8Array(body.buffer, body.byteOffset, body.length);
   const charset = charsetOf(headers);
   try {
     const text = decode(charset, body, isJson);

@@ -81,8 +81,8 @@ export interface ServiceResponse<T = unknown> {
   /** The headers of the answer. */
   readonly headers: Headers;
   /**
-   * Parsed if it is JSON; a string, decoded from its charset, if it is `text/*`, XML or a form; else a `Uint8Array`;
-   * undefined if it is empty. Not checked.
+   * Parsed if it is JSON; a string, decoded from its charset, if it is `text/*`, XML or a form; else a `Uint8Array`.
+   * Undefined for an answer without a byte that has no content type, or the one of JSON. Not checked.
    */
   readonly body: T;
 }

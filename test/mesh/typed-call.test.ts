@@ -147,6 +147,23 @@ test.for(['', 'x', ' '])('the text %j that a handler returns is the body of the 
   expect(await client.call(note)).toMatchObject({ status: 200, body: text });
 });
 
+test('bytes that a handler returns are the body of the call, if there are none, too', async () => {
+  const file = defineEndpoint('GET', '/file', { response: z.instanceof(Uint8Array) });
+  const users = createApp({}, 'users').implement(file, () => new Uint8Array());
+  const client = createApp({ services: { users } }, 'shop').service('users');
+  expect(await client.call(file)).toMatchObject({ status: 200, body: new Uint8Array() });
+});
+
+test.for(['text/html', 'application/octet-stream'])(
+  'a reply without a byte of %s has no body where its status is declared without one',
+  async (type) => {
+    const remove = defineEndpoint('DELETE', '/', { response: { 200: null } });
+    const users = (): Response => new Response('', { headers: { 'content-type': type } });
+    const { body } = await createApp({ services: { users } }, 'shop').service('users').call(remove);
+    expect(body).toBeUndefined();
+  },
+);
+
 const misfits: { name: string; answer: () => Response; reason: string }[] = [
   { name: 'a body of another shape', answer: () => Response.json({ id: 7, since: 'secret' }), reason: 'body/id: ' },
   { name: 'another status', answer: () => new Response(null, { status: 302, headers: { location: '/' } }),
