@@ -379,12 +379,7 @@ export class Postern extends RouteGroup {
     const { port = numberOf(env, 'PORT', PORT), host = env['HOST'] || undefined } = options;
     const from = options.port !== undefined ? 'the option port' : port === undefined ? 'the default' : 'PORT';
     const where = given.path === undefined && given.fd === undefined ? { ...given, port, host } : given;
-    const listening = await this.#listen(where, from).catch((error: unknown) => {
-      // A mistake in the program needs its stack, a port in use does not.
-      if (!(error instanceof Error && 'code' in error)) throw error;
-      this.#logLast({ code: error.code }, error.message, error.message);
-      process.exit(1);
-    });
+    // Before it listens: a signal may follow the first connection, or the line that says where it listens.
     endWithProcess({
       drain: (signal) => {
         logSafely(this.#options.logger, 'warn', { signal }, 'draining');
@@ -392,7 +387,12 @@ export class Postern extends RouteGroup {
       },
       fail: (thrown, message) => this.#fail(thrown, message),
     });
-    return listening;
+    return this.#listen(where, from).catch((error: unknown) => {
+      // A mistake in the program needs its stack, a port in use does not.
+      if (!(error instanceof Error && 'code' in error)) throw error;
+      this.#logLast({ code: error.code }, error.message, error.message);
+      process.exit(1);
+    });
   }
 
   /** Logs what ends the process with the requests in flight, which have a moment to end. */

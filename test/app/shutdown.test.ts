@@ -4,7 +4,7 @@
  * @module-tag slow
  */
 
-import { fork, type ChildProcess } from 'node:child_process';
+import { fork, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
@@ -14,6 +14,7 @@ import { connect as connectMiddleware, reply, type ConnectMiddleware, type Poste
 import { parseResponses, rawExchange, type RawResponse } from '../support/raw.js';
 import { activeTasksOf, createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SERVICE = fileURLToPath(new URL('../support/drained-service.mjs', import.meta.url));
 
 interface Running {
@@ -76,6 +77,21 @@ test.for(['SIGTERM', 'SIGINT'] as const)(
     expect(messages.filter((message) => String(message).startsWith('hook'))).toEqual(['hook 1']);
   },
 );
+
+test('a signal that comes with the line that says where the service listens drains it', async () => {
+  const script = `
+    import { Postern } from 'postern';
+    const silent = () => {};
+    const info = (entry, message) => message === 'listening' && process.kill(process.pid, 'SIGTERM');
+    const app = new Postern('a', { logger: { debug: silent, info, warn: silent, error: silent } });
+    app.onClose(() => console.log('closed'));
+    await app.run({ host: '127.0.0.1', port: 0, delay: 0 });`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], { cwd: ROOT });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let output = '';
+  child.stdout.on('data', (chunk) => (output += String(chunk)));
+  expect([await once(child, 'close'), output]).toEqual([[0, null], 'closed\n']);
+});
 
 test.for(['soon', '-1', '1.5', '1e3'])('DRAIN_DELAY "%s" is refused before anything listens', async (text) => {
   vi.stubEnv('DRAIN_DELAY', text);
