@@ -30,9 +30,10 @@ export class Body {
    * @throws {TypeError} when the body was already handed out as a stream, the request is answered, or middleware for
    * Express has read from it
    */
-  async bytes(): Promise<Buffer<ArrayBuffer>> {
-    // A copy: the body may be read again, and may lie in the pool of node:buffer.
-    return Buffer.from(new Uint8Array(await this.#read()).buffer);
+  async bytes(): Promise<ReturnType<typeof Uint8Array.of>> {
+    // A copy: the body may be read again, and may lie in the pool of node:buffer. No Buffer, as in Fetch: `slice` and
+    // `toString` of a Buffer do something else.
+    return new Uint8Array(await this.#read());
   }
 
   /** Decodes UTF-8 without a byte order mark; invalid UTF-8 becomes U+FFFD, as in Fetch. */

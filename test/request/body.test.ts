@@ -117,6 +117,15 @@ test.for([
   socket.destroy();
 });
 
+test('bytes are a Uint8Array, as in Fetch: a slice of them is a copy, which a Buffer would share', async () => {
+  const app = createApp().post('/', async (ctx) => {
+    const bytes = await ctx.bytes();
+    bytes.slice(0, 1).fill(0);
+    expect(bytes).toStrictEqual(new Uint8Array([104, 105]));
+  });
+  expect((await app.request('/', { method: 'POST', body: 'hi' })).status).toBe(204);
+});
+
 test('bytes are a copy: to change or transfer them leaves the body as it is', async () => {
   const app = createApp().post('/', async (ctx) => {
     const bytes = await ctx.bytes();
