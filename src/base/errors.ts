@@ -105,12 +105,13 @@ export class ApiError extends Error {
       setStackTraceLimit(stackTraceLimit);
       beginStackWith(this, `${message} ${String(text)}`, type);
     }
-    this.statusCode = assertErrorStatus(options?.statusCode ?? type.statusCode);
+    const { statusCode = type.statusCode, errorCode = type.errorCode, headers } = options ?? {};
+    this.statusCode = assertErrorStatus(statusCode);
     this.description = text;
-    this.errorCode = options?.errorCode ?? type.errorCode;
+    this.errorCode = errorCode;
     if (!isErrorCode(this.errorCode))
       throw new TypeError('errorCode must be a member of an enumeration made by defineErrorCodes');
-    this.headers = options?.headers;
+    this.headers = headers;
   }
 }
 

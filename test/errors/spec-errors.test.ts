@@ -230,8 +230,9 @@ test('7.1: retryAfter takes the place of the header, in whatever case', () => {
 });
 
 test('7.1: an error code that came from elsewhere throws, a status that is none of an error too', () => {
-  expect(() => new ApiError('x', { errorCode: { name: 'too_slow', value: 10002 } as never })).toThrow(TypeError);
-  for (const statusCode of [399, 600, 200, 404.5, NaN]) {
+  for (const errorCode of [{ name: 'too_slow', value: 10002 }, null])
+    expect(() => new ApiError('x', { errorCode: errorCode as never })).toThrow(TypeError);
+  for (const statusCode of [399, 600, 200, 404.5, NaN, null as never]) {
     expect(() => new ApiError('x', { statusCode })).toThrow(RangeError);
     expect(() => new HttpError(statusCode)).toThrow(RangeError);
   }
