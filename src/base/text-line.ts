@@ -15,15 +15,15 @@ export function toTextLine(line: string, isColored: boolean): string {
   const { level, time, service, msg, err, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const paint = (color: number, text: string): string => (isColored ? `\u001b[${color}m${text}\u001b[39m` : text);
   const color = COLORS[String(level)] ?? DIM;
-  const isError = isRecord(err);
-  const below = isError ? errorRows(err).map((row) => `\n    ${paint(row.startsWith(' ') ? DIM : color, row)}`) : [];
+  const hasRows = isLoggedError(err);
+  const below = hasRows ? errorRows(err).map((row) => `\n    ${paint(row.startsWith(' ') ? DIM : color, row)}`) : [];
   const parts = [
     paint(DIM, localTime(String(time))),
     paint(color, String(level).toUpperCase().padEnd(5)),
     paint(DIM, escapeControls(String(service))),
     ...(msg === undefined ? [] : [escapeControls(String(msg))]),
     ...Object.entries(fields).map(([key, value]) => `${paint(DIM, `${escapeControls(key)}=`)}${textOf(value)}`),
-    ...(err === undefined || isError ? [] : [paint(color, textOf(err))]),
+    ...(err === undefined || hasRows ? [] : [paint(color, textOf(err))]),
   ];
   return `${parts.join(' ')}${below.join('')}\n`;
 }
@@ -40,9 +40,14 @@ function textOf(value: unknown): string {
   return escapeControls(isWord ? value : JSON.stringify(value));
 }
 
+/** Whether it was an error; any object can be logged as `err`. */
+function isLoggedError(value: unknown): value is Record<string, unknown> {
+  return isRecord(value) && typeof value['type'] === 'string' && typeof value['message'] === 'string';
+}
+
 /** The stack, a line each, then the other members and the causes. */
 function errorRows(error: unknown): string[] {
-  if (!isRecord(error)) return [textOf(error)];
+  if (!isLoggedError(error)) return [textOf(error)];
   const { type, message, stack, cause, errors, ...others } = error;
   const head = typeof stack === 'string' ? stack : `${String(type)}: ${String(message)}`;
   // Only before a frame: a line break in the message could pretend to be anything.

@@ -72,6 +72,7 @@ test('an error is below the line of its entry, indented: message and members, ea
   const text = await written(PLAIN, ({ log }) => {
     log.error({ err: new NotFound('There is no user 7.', { cause: new TypeError('inner') }) }, 'failed');
     log.error({ err: 'no error' }, 'failed');
+    log.error({ err: { code: 'X' } }, 'failed');
   });
   const rows = text.split('\n');
   expect(rows[0]).toMatch(/ ERROR users failed request_id=r1$/);
@@ -79,7 +80,11 @@ test('an error is below the line of its entry, indented: message and members, ea
   expect(rows[2]).toMatch(/^ {8}at .*text\.test\.ts:\d+/);
   const cause = rows.indexOf('    caused by TypeError: inner');
   expect(rows[cause + 1]).toMatch(/^ {8}at .*text\.test\.ts:\d+/);
-  expect(rows.slice(-2)).toEqual([expect.stringMatching(/failed request_id=r1 "no error"$/), '']);
+  expect(rows.slice(-3)).toEqual([
+    expect.stringMatching(/failed request_id=r1 "no error"$/),
+    expect.stringMatching(/failed request_id=r1 \{"code":"X"\}$/),
+    '',
+  ]);
 });
 
 test('a line break in a message is no line of its own, whatever follows it', async () => {
