@@ -59,6 +59,17 @@ test('the table of options is that of PosternOptions, both ways', () => {
 /** Numbers with their unit: `60,000 ms`, `1,000`. */
 const withUnit = (value: number, unit: string): string => [value.toLocaleString('en'), unit].join(' ').trim();
 
+test('the numbers that the docstrings of options give as defaults are those of the code', () => {
+  const numbers = Object.entries(resolveOptions('users', {}, {}))
+    .flatMap(([name, value]) => (typeof value === 'number' ? [{ name, value }] : []));
+  expect(numbers.length).toBeGreaterThan(10);
+  for (const { name, value } of numbers) {
+    const [, docstring = ''] = new RegExp(`/\\*\\*((?:(?!\\*/)[^])*)\\*/\\n  ${name}\\?: `).exec(SOURCE) ?? [];
+    const [, stated] = /Default:[\s*]+([\d,]*\d)/.exec(docstring) ?? [];
+    expect([name, stated]).toEqual([name, value.toLocaleString('en')]);
+  }
+});
+
 test('the defaults in the table of options are those of the code, with their units', () => {
   const resolved = Object.entries(resolveOptions('users', {}, {})).filter(([name]) => name !== 'accessLog');
   const defaults = new Map(resolved.flatMap(([name, value]): [string, string][] => {
