@@ -266,7 +266,7 @@ export class Postern extends RouteGroup {
   }
 
   /** Listens on a Unix socket. */
-  listen(options: PathOptions): Promise<ListeningOnPath>;
+  listen(options: PathOptions): Promise<ListeningOnPath & { readonly path: string }>;
   /** Listens on a socket that the parent process has opened. */
   listen(options: DescriptorOptions): Promise<Listening | ListeningOnPath>;
   // Last: of several overloads, the compiler explains a mistake by the last one.
@@ -353,7 +353,7 @@ export class Postern extends RouteGroup {
   }
 
   /** Runs on a Unix socket. */
-  run(options: PathOptions & CloseOptions): Promise<ListeningOnPath>;
+  run(options: PathOptions & CloseOptions): Promise<ListeningOnPath & { readonly path: string }>;
   /** Runs on a socket that the parent process has opened. */
   run(options: DescriptorOptions & CloseOptions): Promise<Listening | ListeningOnPath>;
   /**

@@ -137,3 +137,8 @@ const maybe = (name: string): string | undefined => process.env[name];
 new Postern('a', { version: maybe('VERSION'), settings: { SERVICE_URL_TEMPLATE: maybe('TEMPLATE') } });
 app.get('/maybe', () => reply('a', { statusText: maybe('REASON'), headers: undefined }));
 app.get('/maybe', () => new HttpError(418, 'a', { headers: undefined, cause: undefined }));
+
+export async function listenOnPath(): Promise<void> {
+  const { url, path } = await app.listen({ path: '/run/x.sock' });
+  assertType<Equal<[typeof url, typeof path], [null, string]>>();
+}
