@@ -23,6 +23,8 @@ export class TimeLimit {
       ctx.timeUpMs = monotonicNow() + timeoutMs;
       const begin = (end: (error: TimedOut) => void): void => {
         const stop = (): void => {
+          // Nobody waits for the 504, but a handler that never ends would never be counted.
+          if (exchange.state === 'left') return exchange.carrier.dismiss(exchange);
           // A reply that is begun, or left to the handler, takes as long as it takes.
           if (hasReplied && (exchange.outgoing === null || exchange.res.headersSent)) return;
           const error = new TimedOut(`The request was not answered within ${timeoutMs} ms.`);
@@ -37,8 +39,14 @@ export class TimeLimit {
         timer = setTimeout(stop, timeoutMs);
       };
       // Not before: the reply may be a stream whose first chunk never comes.
-      exchange.onOver(() => clearTimeout(timer));
-      return endable(() => run(ctx), begin).finally(() => (hasReplied = true));
+      // A handler whose client has disconnected keeps its time limit.
+      exchange.onOver(() => {
+        if (!exchange.isCut || exchange.state === 'over') clearTimeout(timer);
+      });
+      return endable(() => run(ctx), begin).finally(() => {
+        hasReplied = true;
+        if (exchange.isCut) clearTimeout(timer);
+      });
     };
   }
 

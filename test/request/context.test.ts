@@ -91,3 +91,12 @@ test('a client that left is counted as 499, not as a failure', async () => {
   await expect.poll(() => app.metrics.expose())
     .toContain('http_request_duration_seconds_count{method="GET",route="/slow",status_code="499"} 1.0');
 });
+
+test("a client that left is counted when the route's time is up, though the handler never ends", async () => {
+  const app = createApp().get('/hangs', { timeout: 100 }, () => new Promise(() => socket.destroy()));
+  const { port } = await serve(app);
+  const socket = connect(port, '127.0.0.1', () => socket.write('GET /hangs HTTP/1.1\r\nHost: x\r\n\r\n'));
+  await expect.poll(() => app.metrics.expose())
+    .toContain('http_request_duration_seconds_count{method="GET",route="/hangs",status_code="499"} 1.0');
+  expect(app.metrics.expose()).toMatch(/^active_task_count 0\.0$/m);
+});
