@@ -112,7 +112,9 @@ test('every example compiles', () => {
     return [join(ROOT, `test/docs/example-${i}-${name}.mts`), complete(GIVEN, code)];
   }));
   const host = ts.createCompilerHost(compilerOptions);
-  const { readFile, fileExists } = host;
+  const { readFile, fileExists, getSourceFile } = host;
+  // The declarations of the package and of its libraries are parsed already.
+  host.getSourceFile = (file, ...rest) => program.getSourceFile(file) ?? getSourceFile(file, ...rest);
   host.readFile = (file) => files.get(file) ?? readFile(file);
   host.fileExists = (file) => files.has(file) || fileExists(file);
   const compiled = ts.createProgram([...files.keys()], compilerOptions, host);
