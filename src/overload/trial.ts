@@ -109,11 +109,10 @@ export class Trial {
     (cohort.isHigh ? this.#high : this.#low).add(cohort);
     this.#closed.shift();
     this.#cohorts += 1;
-    if (Math.min(this.#low.done, this.#high.done) < ENOUGH) return undefined;
-    const [more = 0, less = 0] = this.#weigh();
+    const [more = 0, less = 0] = Math.min(this.#low.done, this.#high.done) < ENOUGH ? [] : this.#weigh();
     if (more > SURE) return true;
     // Where routes wait for the same thing, the load of only one of them misleads.
-    if (less < SURE_NOT && more <= (routes.size > 1 ? SURE_NOT : 0)) return false;
+    if (less < SURE_NOT && more <= (routes.size > 1 ? SURE_NOT : SURE / 2)) return false;
     return this.#cohorts > MAX_COHORTS ? more > SURE / 2 : undefined;
   }
 
