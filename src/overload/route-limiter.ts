@@ -6,7 +6,7 @@
 
 import { LONG, Patience, UsualTime } from './estimates.js';
 import { isFailing, isGrowing, isStanding, rateOf, Slot, SLOT_MS, sumOf } from './slots.js';
-import { SharedLoad, Trial, type Cohort } from './trial.js';
+import { ENOUGH, SharedLoad, Trial, type Cohort } from './trial.js';
 
 /** 3 s of a busy route: as long as a standing queue is looked for. */
 const MAX_SLOTS = 64;
@@ -208,7 +208,7 @@ export class RouteLimiter {
 
   /** Begins an episode if a queue makes requests late. */
   #beginIfLate(nowMs: number): void {
-    if (nowMs < this.#nextTrialAtMs && this.inFlight < 2 * this.#triedInFlight) return;
+    if (nowMs < this.#nextTrialAtMs && this.inFlight < 2 * this.#triedInFlight + ENOUGH) return;
     const { ms: usualMs, longMs, isKnown } = this.usual;
     const { ms, firmMs } = this.#patience.of(nowMs, sumOf(this.#slots).outcomes);
     if (ms === Infinity) return;

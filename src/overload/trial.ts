@@ -6,8 +6,8 @@
  * processes that share a database, rises and falls at the same time, by the clock: together they are one queue.
  */
 
-/** Minimum requests under the low and under the high limit: a mean of fewer is chance. */
-const ENOUGH = 8;
+/** Fewer requests are chance: in a mean under the low or the high limit, or more in flight than there were. */
+export const ENOUGH = 8;
 /** How much likelier it must be that a limit helps, as a logarithm: by chance it is wrong in one of 1,000 trials. */
 const SURE = 7;
 /** The same, if it does not help: an error in one of 150. */
