@@ -24,8 +24,8 @@ const LATE_SHARE = 0.75;
 /** The part of the time from usual time to patience that requests may take, under the low and the high limit. */
 const TRIAL_SHARES = [0.5, 0.8] as const;
 const PROVEN_SHARES = [0.45, 0.6] as const;
-/** From this part of the high limit on, requests show what it does; before, the queue still rises to it. */
-const RISEN_SHARE = 0.9;
+/** From this part of the high limit on, requests show what it does; before, the queue still fills. */
+const FULL_SHARE = 0.9;
 /** If a larger part of the latest 20 requests, or of some more, is late, fewer are admitted. */
 const LATE_ENOUGH = 0.02;
 const LATEST = 20;
@@ -150,9 +150,9 @@ export class RouteLimiter {
     const showsUsual = isLesson && (episode === null ? this.usual.expect(ahead) : ahead === 0);
     this.inFlight += 1;
     this.#lastNumber = number;
-    // A request that only probes is not part of the trial, nor one before the queue has risen to the high limit.
+    // A request that only probes is not part of the trial, nor one before the queue is full under the high limit.
     let cohort = (episode !== null && ahead < episode.limit && episode.trial?.cohort) || null;
-    if (episode !== null && cohort?.isHigh && ahead + 1 < RISEN_SHARE * episode.limit) cohort = null;
+    if (cohort?.isHigh && episode?.countsAll === false && ahead + 1 < FULL_SHARE * episode.limit) cohort = null;
     cohort?.begin(ahead + 1, this.load.inFlight);
     return { number, startedAtMs: nowMs, patienceMs, showsUsual, cohort, leftMs: Infinity };
   }

@@ -1,5 +1,5 @@
 /*
- * Finds out whether a limit helps: the limit rises and falls by a third, and times must follow it.
+ * Finds out whether a limit helps: the limit is low and high by turns, like 5 and 8, and times must follow it.
  *
  * With a queue, half as many requests again take half as long again. In a service that is merely slow they take as
  * long as before, so the limit refuses requests for nothing. Everything that has a limit, routes of one process and
