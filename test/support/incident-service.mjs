@@ -16,22 +16,23 @@ const ENDPOINTS = {
 /** Which services each one calls for a request. */
 const CALLS = { shop: ['orders'], orders: ['billing', 'stock', 'mail'] };
 
-/** To wait on: a fault that blocks the event loop leaves the core to the other instances. */
-const never = new Int32Array(new SharedArrayBuffer(4));
 const kept = [];
 const FAULTS = {
   none: () => undefined,
   slow: () => new Promise((resolve) => setTimeout(resolve, 3000)),
-  // The function is found where one part of its time ends and the next one begins.
   blocked: function checksum() {
-    for (let part = 0; part < 150; part += 1) Atomics.wait(never, 0, 0, 10);
+    const endMs = Date.now() + 1500;
+    while (Date.now() < endMs);
   },
   leak: () => void kept.push(new Array(400_000).fill(Math.random())),
   rejection: () => void Promise.reject(new Error('nobody awaits this')),
   failing: () => {
     throw new Error('a bug of this version');
   },
-  busy: () => void Atomics.wait(never, 0, 0, 30),
+  busy: () => {
+    const endMs = Date.now() + 30;
+    while (Date.now() < endMs);
+  },
 };
 
 let app;
