@@ -10,7 +10,6 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { createServer, type AddressInfo, type Server } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Postern, publicFacing, redirect, TooManyRequests } from 'postern';
 import { toCaddy, toHAProxy, toNginx, type RouteTable } from '../../src/gateway.js';
 import { startGateway, type GatewayName } from '../support/gateway-process.js';
@@ -125,8 +124,8 @@ describe.each(GATEWAYS)('%s', (name) => {
     for (const app of apps) cleanUp.push(() => app.close());
     const urls = await Promise.all(apps.map(async (app) => (await app.listen({ host: '127.0.0.1', port: 0 })).url));
     const port = await start(name, urls, routerOf(apps[0]?.router.routes ?? []));
-    // Longer than the interval of Caddy's checks, at 100 requests a second at most.
-    for (const end = performance.now() + 1500; performance.now() < end; await sleep(10)) {
+    // Longer than the interval of Caddy's checks.
+    for (const end = performance.now() + 1500; performance.now() < end;) {
       const headers = 'Host: t\r\nAuthorization: a\r\nConnection: close\r\n';
       expect((await exchange(port, `GET /x HTTP/1.1\r\n${headers}\r\n`)).status).toBe(200);
     }
