@@ -1,5 +1,5 @@
 /*
- * Finds out whether a limit helps: the limit is low and high by turns, like 5 and 8, and times must follow it.
+ * Finds out whether a limit helps: the limit alternates between low and high, like 5 and 8, and times must follow.
  *
  * With a queue, half as many requests again take half as long again. In a service that is merely slow they take as
  * long as before, so the limit refuses requests for nothing. Everything that has a limit, routes of one process and
@@ -111,7 +111,7 @@ export class Trial {
     this.#cohorts += 1;
     const [more = 0, less = 0] = Math.min(this.#low.done, this.#high.done) < ENOUGH ? [] : this.#weigh();
     if (more > SURE) return true;
-    // Where routes wait for the same thing, the load of only one of them misleads.
+    // Where routes wait for the same thing, the load of only one of them misleads. Of one route, one measure is enough.
     if (less < SURE_NOT && more <= (routes.size > 1 ? SURE_NOT : SURE / 2)) return false;
     return this.#cohorts > MAX_COHORTS ? more > SURE / 2 : undefined;
   }
