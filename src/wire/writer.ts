@@ -9,7 +9,7 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { builtin } from '../base/builtin.js';
-import { Date, nextTick, setTimeout } from '../base/clock.js';
+import { Date, nextTick, setImmediate, setTimeout } from '../base/clock.js';
 import { HIDDEN_HEADERS } from '../propagation/mesh-headers.js';
 import { discardStream, letFail, mediaTypeOf, openStream, type BodySource, type Stream } from '../payload/bytes.js';
 import type { Exchange } from './exchange.js';
@@ -207,6 +207,16 @@ async function pump(exchange: Exchange, outgoing: Outgoing, source: BodySource):
   // Another reply may have taken the place of the stream's.
   const isOver = (): boolean => exchange.outgoing !== outgoing || res.destroyed || res.writableEnded;
   let wake: (() => void) | undefined;
+  let isFlushing = false;
+  // When the source keeps its reader waiting. A flush after each row of a report would send a multiple of the bytes.
+  const flushSoon = (): void => {
+    if (isFlushing || !Object.hasOwn(res, 'flush')) return;
+    isFlushing = true;
+    setImmediate(() => {
+      isFlushing = false;
+      if (!isOver()) flushCoding(res);
+    });
+  };
   try {
     if (isEventStream(outgoing)) {
       writeHead(exchange, outgoing, carrier.endsWith(exchange));
@@ -226,7 +236,7 @@ async function pump(exchange: Exchange, outgoing: Outgoing, source: BodySource):
       }
       const isTaken = chunk.length === 0 || res.write(chunk);
       if (chunk.length === 0) res.flushHeaders();
-      else flushCoding(res);
+      else flushSoon();
       if (!isTaken && !res.destroyed) {
         carrier.watch();
         // One listener for all: middleware such as compression hands it on to another stream, from which `once` could
@@ -272,11 +282,18 @@ function assertLength({ headers }: Outgoing, first: string | Uint8Array, isWhole
     throw new Error(`a stream yielded ${length} bytes and declares ${declared} as its content-length; correct the header`);
 }
 
-/** Sends what middleware that compresses holds back: its client waits for each chunk of a stream. */
+/**
+ * Sends what middleware that compresses holds back: its client waits for each chunk of a stream.
+ *
+ * @param res with a `flush` of its own: node:http has a method of that name, too, which is deprecated
+ */
 function flushCoding(res: ServerResponse): void {
-  // node:http has a method of that name, too, which is deprecated.
-  const flush: unknown = Object.hasOwn(res, 'flush') ? Reflect.get(res, 'flush') : undefined;
-  if (typeof flush === 'function') Reflect.apply(flush, res, []);
+  const flush: unknown = Reflect.get(res, 'flush');
+  try {
+    if (typeof flush === 'function') Reflect.apply(flush, res, []);
+  } catch (error) {
+    res.destroy(error instanceof Error ? error : undefined);
+  }
 }
 
 /**

@@ -9,6 +9,7 @@ import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { createRequire } from 'node:module';
 import { Readable } from 'node:stream';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { connect, reply, type ConnectMiddleware, type HandlerResult } from 'postern';
@@ -61,6 +62,8 @@ interface Reading {
   headers(): IncomingMessage['headers'] | undefined;
   /** The part of the body that can be decoded so far. */
   text(): string;
+  /** The length of the body so far, as it is sent. */
+  bytes(): number;
 }
 
 /** Sends a request, and reads its reply as it arrives. */
@@ -69,11 +72,12 @@ function ask(port: number, coding: Coding): Reading {
   onTestFinished(() => void outgoing.destroy());
   let response: IncomingMessage | undefined;
   let text = '';
+  let bytes = 0;
   outgoing.on('error', () => undefined).on('response', (incoming: IncomingMessage) => {
-    response = incoming;
+    response = incoming.on('data', (chunk: Buffer) => (bytes += chunk.length));
     incoming.pipe(DECODERS[coding]()).on('data', (chunk) => (text += String(chunk))).on('error', () => undefined);
   });
-  return { headers: () => response?.headers, text: () => text };
+  return { headers: () => response?.headers, text: () => text, bytes: () => bytes };
 }
 
 const KINDS: readonly { coding: Coding; type: string }[] = [
@@ -106,14 +110,26 @@ describe.for(Object.keys(BODIES))('%s below compression', (body) => {
   });
 });
 
-test.for(CODINGS)('a long stream below compression arrives whole, and is compressed (%s)', async (coding) => {
-  const lines = Array.from({ length: 5000 }, (_, n) => `line ${n % 7} of a long and rather dull report\n`);
-  const app = createApp().use(connect(compression()));
-  app.get('/', () => reply(Readable.from(lines), { headers: { 'content-type': 'text/plain' } }));
-  const { port } = await serve(app);
-  const { headers, text } = ask(port, coding);
-  await expect.poll(() => text().length).toBe(lines.join('').length);
-  expect([headers()?.['content-encoding'], text()]).toEqual([coding, lines.join('')]);
+const LINES = Array.from({ length: 5000 }, (_, n) => `line ${n} of a long and rather dull report\n`);
+const REPORTS: Readonly<Record<string, () => HandlerResult>> = {
+  'a generator': async function* () {
+    yield* LINES;
+  },
+  'a Readable': () => Readable.from(LINES),
+};
+const COMPRESSED = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync };
+
+describe.for(Object.keys(REPORTS))('%s that does not wait, below compression', (body) => {
+  test.for(CODINGS)('arrives whole, and not compressed line by line (%s)', async (coding) => {
+    const app = createApp().use(connect(compression()));
+    app.get('/', () => reply(REPORTS[body]?.(), { headers: { 'content-type': 'text/plain' } }));
+    const { port } = await serve(app);
+    const { headers, text, bytes } = ask(port, coding);
+    const report = LINES.join('');
+    await expect.poll(() => text().length).toBe(report.length);
+    expect([headers()?.['content-encoding'], text()]).toEqual([coding, report]);
+    expect(bytes()).toBeLessThan(2 * COMPRESSED[coding](report).length);
+  });
 });
 
 const LATE: Readonly<Record<string, () => HandlerResult>> = {
