@@ -1,205 +1,40 @@
-/* Lets the requests of a route run as its limiter admits them, and reports each of them to it. */
+/* A request that the limiter of its route has admitted, until its handler ends. */
 
-import { builtin } from '../base/builtin.js';
 import { monotonicNow } from '../base/clock.js';
-import { DeadlinePassed, isNativeError, Overloaded } from '../base/errors.js';
-import { isThenable } from '../base/promises.js';
-import type { Overload, Reason } from '../overload/overload.js';
-import { RouteLimiter, type Ending, type Ticket } from '../overload/route-limiter.js';
-import type { Route } from '../routing/router.js';
-import { Context, type Handler, type HandlerResult, type Middleware } from './context.js';
-import type { MappedError } from './errors.js';
+import type { Ending, RouteLimiter, Ticket } from '../overload/route-limiter.js';
 import { Reply } from './reply.js';
-import { NOTICED_MS, RunQueue, type Lane } from './run-queue.js';
-
-/** The refusals of one application. */
-export class Admissions {
-  /** Requests that wait for the CPU. */
-  readonly queue: RunQueue = new RunQueue();
-  // The same errors for all requests: a stack for each would add to the load.
-  #overloaded: Overloaded | undefined;
-  #late: DeadlinePassed | undefined;
-
-  constructor(readonly overload: Overload) {}
-
-  /**
-   * Counts a request that may be refused.
-   *
-   * @param label the value of the label `route`
-   * @returns the error of the refusal; undefined if refusals are only observed, so that the request has to run
-   */
-  refuse(label: string, reason: Reason): (MappedError & Error) | undefined {
-    if (!this.overload.refuses(label, reason)) return undefined;
-    if (reason === 'deadline') return (this.#late ??= Object.freeze(new DeadlinePassed()));
-    const { retryAfter } = this.overload.options;
-    return (this.#overloaded ??= Object.freeze(new Overloaded(undefined, { retryAfter })));
-  }
-
-  /**
-   * Puts a guard around a mount, or the function that answers 404 and 405: only the limits of the process apply.
-   *
-   * @param isExempt whether the requests of a path are never refused
-   */
-  guardOthers(label: string, run: Handler, isExempt: (target: { readonly path: string }) => boolean): Handler {
-    if (this.overload.limits === null) return run;
-    return (ctx) => {
-      const exceeded = isExempt(ctx.target) ? undefined : this.overload.limits?.exceeded;
-      return (exceeded === undefined ? undefined : this.refuse(label, exceeded)) ?? run(ctx);
-    };
-  }
-}
-
-/** The gate of one route. */
-export class Gate {
-  readonly #limiter: RouteLimiter;
-  readonly #lane: Lane = [];
-
-  constructor(
-    readonly admissions: Admissions,
-    readonly route: Route,
-  ) {
-    this.#limiter = new RouteLimiter(admissions.overload.load);
-  }
-
-  /** Admits or refuses a request; put around the middleware of groups and routes. */
-  around(run: Handler): Handler {
-    const limiter = this.#limiter;
-    const { overload, queue } = this.admissions;
-    return (ctx) => {
-      const nowMs = monotonicNow();
-      const { deadlineMs } = ctx;
-      const exceeded = overload.limits?.exceeded;
-      if (exceeded !== undefined || deadlineMs <= nowMs || !limiter.admits(nowMs, deadlineMs - nowMs)) {
-        const refusal = this.#refuse(exceeded ?? (deadlineMs <= nowMs ? 'deadline' : 'queue'));
-        if (refusal !== undefined) return refusal;
-      }
-      const { req, body } = ctx.exchange;
-      // Until the body has arrived, the request waits for its client, not in a queue.
-      const isArriving = body !== null && !req.complete;
-      const ticket = isArriving ? null : limiter.begin(nowMs, deadlineMs - nowMs);
-      const admission = (ctx.admission = new Admission(limiter, deadlineMs, ticket));
-      if (isArriving) req.once('end', () => admission.begin(monotonicNow()));
-      queue.arrivals += 1;
-      return queue.isBusy ? this.#runLater(ctx, admission, run) : this.#run(ctx, admission, run, nowMs);
-    };
-  }
-
-  /** Refuses a request whose caller no longer waits; put around the handler only. */
-  inTime<Input, Result>(
-    handler: (ctx: Context, input: Input) => Result,
-  ): (ctx: Context, input: Input) => Result | Error {
-    return (ctx, input) => {
-      const isLate = ctx.admission !== null && ctx.admission.deadlineMs <= monotonicNow();
-      return (isLate ? this.admissions.refuse(this.route.path, 'deadline') : undefined) ?? handler(ctx, input);
-    };
-  }
-
-  #refuse(reason: Reason): Error | undefined {
-    if (reason === 'queue') this.admissions.overload.follow(this.route, this.#limiter);
-    return this.admissions.refuse(this.route.path, reason);
-  }
-
-  #run(ctx: Context, admission: Admission, run: Handler, startedAtMs: number): HandlerResult | Promise<HandlerResult> {
-    let result: HandlerResult | Promise<HandlerResult>;
-    try {
-      result = run(ctx);
-    } catch (thrown) {
-      admission.end(endingOf(thrown), monotonicNow());
-      // To return an error is to raise it, and costs far less than to throw it again. A returned Proxy is a value.
-      if (isNativeError(thrown)) return thrown;
-      throw thrown;
-    }
-    const nowMs = monotonicNow();
-    if (nowMs - startedAtMs > NOTICED_MS) this.admissions.queue.spend(nowMs - startedAtMs);
-    if (isThenable(result)) return admission.follow(result);
-    admission.end(endingOf(result), nowMs);
-    return result;
-  }
-
-  #runLater(ctx: Context, admission: Admission, run: Handler): Promise<HandlerResult> {
-    const { AsyncResource } = builtin('node:async_hooks');
-    return new Promise((resolve, reject) => {
-      const start = (): void => {
-        try {
-          const nowMs = monotonicNow();
-          const late = admission.deadlineMs <= nowMs ? this.#refuse('deadline') : undefined;
-          const answer = ctx.exchange.isGone ? clientLeft : late === undefined ? run : (): Error => late;
-          resolve(this.#run(ctx, admission, answer, nowMs));
-        } catch (thrown) {
-          reject(thrown as Error);
-        }
-      };
-      this.admissions.queue.add(this.#lane, AsyncResource.bind(start));
-    });
-  }
-}
-
-/** Answers in place of a handler whose client has left before its turn; nobody receives it. */
-export function clientLeft(): Error {
-  return new Error('the client has left');
-}
-
-/** Put around the handler of a route with a `timeout`, inside the time limit: the handler counts until it ends. */
-export const hold: Middleware = (ctx, next) => {
-  const { admission } = ctx;
-  const replied = next();
-  if (admission === null) return replied;
-  admission.isHeld = true;
-  void replied.then((value) => admission.release(value));
-  return replied;
-};
 
 /** One admitted request. */
-class Admission {
-  isHeld = false;
-  #ticket: Ticket | null;
-  #isOver = false;
+export interface Admission {
+  readonly limiter: RouteLimiter;
+  /** When its caller stops waiting; Infinity for never. */
+  readonly deadlineMs: number;
+  /** Null until its body has arrived. */
+  ticket: Ticket | null;
+  /** Whether the handler may outlive the reply, and counts until it ends. */
+  isHeld: boolean;
+  isOver: boolean;
+}
 
-  /**
-   * @param deadlineMs when its caller stops waiting; Infinity for never
-   * @param ticket null until its body has arrived
-   */
-  constructor(
-    readonly limiter: RouteLimiter,
-    readonly deadlineMs: number,
-    ticket: Ticket | null,
-  ) {
-    this.#ticket = ticket;
-  }
+/** Ends a request whose reply is known, or whose handler outlived a 504 and has ended. @param result of the handler */
+export function end(admission: Admission, result: unknown, nowMs: number): void {
+  const { limiter, ticket, isHeld, isOver } = admission;
+  if (isOver) return;
+  admission.isOver = !isHeld;
+  if (ticket === null) return;
+  if (isHeld) limiter.abandon(ticket, nowMs, true);
+  else limiter.end(ticket, nowMs, endingOf(result));
+}
 
-  /** The body has arrived. */
-  begin(nowMs: number): void {
-    if (!this.#isOver) this.#ticket = this.limiter.begin(nowMs, this.deadlineMs - nowMs);
-  }
+/** Ends a request although it may be held: its handler has ended, or has written the head of the reply itself. */
+export function release(admission: Admission, result?: unknown): void {
+  admission.isHeld = false;
+  end(admission, result, monotonicNow());
+}
 
-  /** Ends when the handler's promise settles. */
-  follow(result: PromiseLike<unknown>): Promise<HandlerResult> {
-    // Each call of `then` would begin anew what is not a promise, such as a query of knex.
-    const promise = (result instanceof Promise ? result : Promise.resolve(result)) as Promise<HandlerResult>;
-    const end = (outcome: unknown): void => this.end(endingOf(outcome), monotonicNow());
-    promise.then(end, end);
-    return promise;
-  }
-
-  /** The reply is known, or the handler that outlived a 504 has ended. */
-  end(ending: Ending, nowMs: number): void {
-    if (this.#isOver) return;
-    this.#isOver = !this.isHeld;
-    if (this.#ticket === null) return;
-    if (this.isHeld) this.limiter.abandon(this.#ticket, nowMs, true);
-    else this.limiter.end(this.#ticket, nowMs, ending);
-  }
-
-  /** Nobody can receive the reply any more. */
-  left(): void {
-    if (!this.#isOver && this.#ticket !== null) this.limiter.abandon(this.#ticket, monotonicNow());
-  }
-
-  /** Ends, although a handler may hold it: a handler has written the head itself, and what follows is a stream. */
-  release(result?: unknown): void {
-    this.isHeld = false;
-    this.end(endingOf(result), monotonicNow());
-  }
+/** Nobody can receive the reply any more. */
+export function leave({ limiter, ticket, isOver }: Admission): void {
+  if (!isOver && ticket !== null) limiter.abandon(ticket, monotonicNow());
 }
 
 /** An error with 4xx may be quick, and says nothing about the queue; an error with 5xx may have done no work at all. */

@@ -15,6 +15,7 @@ import { CLIENT_CLOSED_REQUEST, type Exchange } from '../wire/exchange.js';
 import { requestId } from '../propagation/mesh-headers.js';
 import type { Answering } from '../wire/answering.js';
 import type { Outgoing } from '../wire/outgoing.js';
+import { leave } from './admission.js';
 import type { CompiledRoutes } from './compiled-routes.js';
 import { Context, type HandlerResult, type ServingOptions } from './context.js';
 import { errorToOutgoing, forScope, headersOfUnsent, mapError, SERVER_ERROR, withHeaders } from './errors.js';
@@ -101,7 +102,8 @@ export class Answers implements Answering<Context> {
   }
 
   gone({ handling }: Exchange<Context>): void {
-    handling?.admission?.left();
+    const { admission = null } = handling ?? {};
+    if (admission !== null) leave(admission);
   }
 
   settled(exchange: Exchange<Context>, status: number): void {

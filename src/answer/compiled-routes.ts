@@ -16,7 +16,7 @@ import { ROUTE_NOT_FOUND, routeNotFound } from './errors.js';
 import { letResultFail, reply } from './reply.js';
 import { parseTarget } from './target.js';
 import type { Overload } from '../overload/overload.js';
-import { Admissions, clientLeft, Gate, hold } from './admission.js';
+import { Admissions, clientLeft, Gate, hold } from './gate.js';
 import { compose } from './middleware.js';
 import type { ConnectMiddleware } from './connect.js';
 import { addMount, findMount, type Mount, mountMiddleware } from './mounts.js';

@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { logSafely } from '../base/log.js';
 import { Context, type Middleware } from './context.js';
-import { clientLeft } from './admission.js';
+import { clientLeft } from './gate.js';
 import { routeNotFound } from './errors.js';
 import { dropLateHeaders } from '../wire/node-internals.js';
 import { Reply } from './reply.js';

@@ -16,6 +16,7 @@ import { formatCalls, type CallTuple } from '../story/calls.js';
 import type { Story } from '../story/story.js';
 import { outgoingHeaders, traceIds, type Sampler, type TraceSpan } from '../propagation/trace-context.js';
 import { decodePath, type MatchedRoute, type Params, type Route } from '../routing/router.js';
+import { release, type Admission } from './admission.js';
 import { Body } from './body.js';
 import { clientAddress, requestUrl, trustNetworks } from './client-address.js';
 import type { Reply } from './reply.js';
@@ -146,18 +147,6 @@ export interface RequestTrace {
   isAsync: boolean;
 }
 
-/** A request that a limiter has admitted. */
-interface Admitted {
-  /** When its caller stops waiting; Infinity for never. */
-  readonly deadlineMs: number;
-  /** Whether the handler may outlive the reply, and counts until it ends. */
-  isHeld: boolean;
-  /** Nobody can receive the reply any more. */
-  left(): void;
-  /** Ends, although the handler may be held. @param result of the handler; undefined for a reply that it writes itself */
-  release(result?: unknown): void;
-}
-
 /** One request, as its handler sees it. */
 export class Context<P = Params> {
   /** Upper-case. */
@@ -194,7 +183,7 @@ export class Context<P = Params> {
   /** The error code of the reply; null for a reply that is not an error. @internal */
   errorCode: string | null = null;
   /** The request as the limiter of its route knows it; null without one. @internal */
-  admission: Admitted | null = null;
+  admission: Admission | null = null;
 
   readonly #options: ServingOptions;
   readonly #route: Route | null;
@@ -232,7 +221,7 @@ export class Context<P = Params> {
     const { req, res } = exchange;
     if (exchange.raw === 'unused') {
       const prepare = (status: number): void => {
-        admission?.release();
+        if (admission !== null) release(admission);
         if (exchange.outgoing !== null) return;
         const told = this.toldCalls(status, exchange.raw === 'piped');
         if (told !== null) res.setHeader(CALLS_HEADER, told);

@@ -37,7 +37,7 @@ const STATIONS: readonly (readonly [name: string, file: string, replies: string]
   ['its turn on the connection', 'wire/connection', 'none: it waits until the reply before it is with the kernel'],
   ['route', 'answer/answers', '400: a wrong escape, a dot segment'],
   ['application middleware', 'answer/middleware', 'its own reply; 404 and 405 take the place of all below'],
-  ['admission', 'answer/admission', '503 or 504: too late for its caller'],
+  ['gate', 'answer/gate', '503 or 504: too late for its caller'],
   ['group and route middleware', 'answer/middleware', 'its own reply'],
   ['input', 'answer/schema-checks', '400, 413, 415: it does not fit'],
   ['handler', 'yours', 'its reply or its error'],
