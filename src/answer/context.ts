@@ -217,11 +217,11 @@ export class Context<P = Params> {
    * pipes something to it, has its return value ignored, and counts as active until the reply is complete.
    */
   get raw(): { readonly req: IncomingMessage; readonly res: ServerResponse } {
-    const { admission, exchange } = this;
+    const { exchange } = this;
     const { req, res } = exchange;
     if (exchange.raw === 'unused') {
       const prepare = (status: number): void => {
-        if (admission !== null) release(admission);
+        if (this.admission !== null) release(this.admission);
         if (exchange.outgoing !== null) return;
         const told = this.toldCalls(status, exchange.raw === 'piped');
         if (told !== null) res.setHeader(CALLS_HEADER, told);

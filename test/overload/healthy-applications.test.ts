@@ -5,7 +5,7 @@
  */
 
 import { expect, test, vi } from 'vitest';
-import { reply, type Context, type Postern, type PosternOptions } from 'postern';
+import { connect, reply, type Context, type Postern, type PosternOptions } from 'postern';
 import { MemoryClients } from '../support/memory-clients.js';
 import { createRandom, type Random } from '../support/random.js';
 import { createApp, expectFailures } from '../support/serve.js';
@@ -48,7 +48,7 @@ async function sendOften(
   }
 }
 
-function sendBurst(play: Play, count: number, path: string, patienceMs: number): void {
+function sendBurst(play: Pick<Play, 'send'>, count: number, path: string, patienceMs: number): void {
   for (let i = 0; i < count; i += 1) play.send(path, patienceMs);
 }
 
@@ -271,4 +271,33 @@ test('a pool that is asked for twice its capacity keeps answering, and what it r
   });
   expect(lines[1]?.[1]).toMatchObject({ route: 'GET /g', refused: refusals.length });
   expect((await app.request('/users/ping/')).status).toBe(200);
+});
+
+test('a stream that a handler writes to ctx.raw is not counted as waiting work, behind middleware of Express either', async () => {
+  const inFlight: unknown[] = [];
+  const warn = (entry: object): void => {
+    if ('requests_in_flight' in entry) inFlight.push(entry.requests_in_flight);
+  };
+  const app = expectFailures(createApp({ logger: { debug() {}, info() {}, warn, error() {} } }), 503);
+  // As helmet does.
+  app.use(connect((_req, res, next) => next(void res.setHeader('x-frame-options', 'DENY'))));
+  let last = Promise.resolve();
+  app.get('/', (ctx) => {
+    if (!ctx.query.has('stream')) return (last = last.then(() => wait(20)));
+    ctx.raw.res.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: now\n\n');
+    return new Promise((resolve) => ctx.signal.addEventListener('abort', resolve));
+  });
+  await warmUp(app);
+  const send = (path: string, patienceMs: number): void => {
+    const leaving = new AbortController();
+    time.after(patienceMs, () => leaving.abort());
+    void app.request(path, { headers: { [DEADLINE]: '1000' }, signal: leaving.signal }).catch(() => undefined);
+  };
+  const play = { random: createRandom(1), send };
+  const streams = sendOften(play, 10, 2000, '/?stream', () => 5000);
+  await Promise.all([streams, sendOften(play, 40, 2000, '/', () => 1000)]);
+  await sendOften(play, 5, 3000, '/', () => 1000);
+  await time.pass(4000);
+  // Of about 200 streams and as many others.
+  expect(inFlight.map((count) => Number(count) < 150)).toEqual([true]);
 });
