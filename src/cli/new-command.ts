@@ -1,15 +1,17 @@
 /* `postern new`: writes a service to start from. */
 
-import { cpSync, existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { FRAMEWORK_VERSION } from '../base/version.js';
 import { defineCommand, text, UsageError, type Command } from './command.js';
 import { toVisible } from './output.js';
 
 const usage = `Usage: postern new DIR [--name NAME]
 
-Writes a service to start from into a new or empty folder: TypeScript that
-Node.js 22.18 or later runs directly, with tests, a Dockerfile and a workflow.
+Writes a service to start from into a new or empty folder, which may be a git
+repository: TypeScript that Node.js 22.18 or later runs directly, with tests, a
+Dockerfile and a workflow.
 
   --name NAME  the name of the service. Default: the name of the folder
 `;
@@ -24,7 +26,7 @@ export const newService: Command = defineCommand(usage, 'DIR', { name: text }, a
     const remedy = values.name === undefined ? 'give one with --name' : 'use lower-case letters, digits and . _ ~ -';
     throw new UsageError(`${JSON.stringify(name)} cannot be the name of a service; ${remedy}`);
   }
-  if (existsSync(target) && readdirSync(target).length > 0)
+  if (existsSync(target) && readdirSync(target).some((entry) => entry !== '.git'))
     throw new UsageError(`DIR is ${JSON.stringify(folder)}, which is not empty; give a new folder`);
   write(target, name);
   return { text: `${toVisible(name)} is in ${toVisible(folder)}. Next:\n\n  cd ${toVisible(folder)}\n  npm install\n  npm test\n  npm run dev\n` };
@@ -32,13 +34,14 @@ export const newService: Command = defineCommand(usage, 'DIR', { name: text }, a
 
 function write(target: string, name: string): void {
   // The build copies the folder next to the bundle.
-  cpSync(new URL('starter', import.meta.url), target, { recursive: true });
-  // npm leaves a file of this name out of every package.
-  renameSync(join(target, 'gitignore'), join(target, '.gitignore'));
-  for (const file of readdirSync(target, { recursive: true, withFileTypes: true })) {
+  const starter = fileURLToPath(new URL('starter', import.meta.url));
+  for (const file of readdirSync(starter, { recursive: true, withFileTypes: true })) {
     if (!file.isFile()) continue;
-    const path = join(file.parentPath, file.name);
-    const text = readFileSync(path, 'utf8').replace(PLACEHOLDER, name);
+    const source = join(file.parentPath, file.name);
+    // npm leaves a file of this name out of every package.
+    const path = join(target, relative(starter, source).replace(/^gitignore$/, '.gitignore'));
+    const text = readFileSync(source, 'utf8').replace(PLACEHOLDER, name);
+    mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, text.replace(/("postern": ")[^"]*/, `$1^${FRAMEWORK_VERSION}`));
   }
 }

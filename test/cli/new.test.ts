@@ -196,6 +196,16 @@ test('the commands of its Dockerfile make what its image runs, on this Node.js t
   expect((await order(url)).status).toBe(201);
 });
 
+test('it writes into a fresh git repository, whose own files stay as they are', async () => {
+  const cwd = join(folder, 'orders');
+  mkdirSync(join(cwd, '.git'), { recursive: true });
+  writeFileSync(join(cwd, '.git/config'), 'service-name');
+  expect(await runCommand(['new', '.'], { cwd })).toMatchObject({ code: 0, stderr: '' });
+  const isTheirs = (file: string): boolean => !/^(?:node_modules|dist|package-lock\.json)$/.test(file);
+  expect(readdirSync(cwd).sort()).toEqual([...readdirSync(shop()).filter(isTheirs), '.git'].sort());
+  expect(readFileSync(join(cwd, '.git/config'), 'utf8')).toBe('service-name');
+});
+
 const refused: readonly { name: string; args: string[]; says: string }[] = [
   { name: 'a folder that is not empty', args: ['.'], says: 'DIR is ".", which is not empty; give a new folder' },
   { name: 'no folder', args: [], says: 'DIR is missing' },
