@@ -382,7 +382,7 @@ export class Postern extends RouteGroup {
     // Before it listens: a signal may follow the first connection, or the line that says where it listens.
     endWithProcess({
       drain: (signal) => {
-        logSafely(this.#options.logger, 'warn', { signal }, 'draining');
+        if (this.#closing === undefined) logSafely(this.#options.logger, 'warn', { signal }, 'draining');
         return (this.#closing ??= this.#drain({ delay: delay ?? drainDelayOf(signal, env), timeout }));
       },
       fail: (thrown, message) => this.#fail(thrown, message),

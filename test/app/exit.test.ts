@@ -9,6 +9,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text as readText } from 'node:stream/consumers';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
@@ -112,6 +113,19 @@ test.for([
   onTestFinished(() => void child.kill('SIGKILL'));
   const first = await Promise.race([once(child, 'exit'), once(child.stdout, 'data')]);
   expect(String(first[0])).toBe(endsAtOnce ? '0' : 'still here\n');
+});
+
+test('a second run() is refused, and a signal then drains the application once', async () => {
+  const script = `
+    import { Postern } from 'postern';
+    const app = new Postern('a', {});
+    await app.run({ host: '127.0.0.1', port: 0 });
+    await app.run().catch(() => undefined);
+    process.kill(process.pid, 'SIGINT');`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], { cwd: ROOT });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [lines] = await Promise.all([readText(child.stderr), once(child, 'exit')]);
+  expect([...lines.matchAll(/"msg":"draining"/g)]).toHaveLength(1);
 });
 
 test.for([
