@@ -3,11 +3,13 @@
 import type { IncomingMessage } from 'node:http';
 import { isSilent, logSafely, type Logger } from '../base/log.js';
 import { DeadlinePassed, HttpError, Overloaded } from '../base/errors.js';
+import { isResponse } from '../payload/bytes.js';
 import type { Story } from '../story/story.js';
 import type { Exchange } from '../wire/exchange.js';
 import { countBytes } from '../wire/node-internals.js';
 import { Context } from './context.js';
 import type { MappedError } from './errors.js';
+import { Reply } from './reply.js';
 
 /** Gets the outcome of every request. No method throws. */
 export interface Observer {
@@ -39,7 +41,7 @@ interface Failure {
 
 /** Logs a failure, unless there were too many in this second. Never throws. */
 export function logFailure(logger: Logger, story: Story, failure: Failure): void {
-  const { error, thrown: err, statusCode, req, id, method, handling } = failure;
+  const { error, thrown, statusCode, req, id, method, handling } = failure;
   const level = levelOf(error, statusCode);
   if (isSilent(logger, level) || (level === 'error' && !story.mayLogFailure())) return;
   const request = req === null ? {} : { request_id: id, method, target: targetOf(req, handling) };
@@ -47,9 +49,19 @@ export function logFailure(logger: Logger, story: Story, failure: Failure): void
   logSafely(
     logger,
     level,
-    { err, status_code: statusCode, ...request, ...(calls === null ? {} : { calls }) },
+    { err: reasonOf(thrown), status_code: statusCode, ...request, ...(calls === null ? {} : { calls }) },
     level === 'error' ? 'request failed' : 'request refused',
   );
+}
+
+/** What a line says was thrown: a reply has no stack, and its members would not say what to do. */
+function reasonOf(thrown: unknown): unknown {
+  try {
+    if (thrown instanceof Reply || isResponse(thrown)) return 'a reply was thrown; return it, or throw an ApiError';
+  } catch {
+    // A Proxy. The logger survives it, too.
+  }
+  return thrown;
 }
 
 /** The request-target for a log: without its query, which may hold a token, and without credentials. */

@@ -1,7 +1,7 @@
 /** The log of one request. */
 
 import { expect, test } from 'vitest';
-import { ApiError, HttpError } from 'postern';
+import { ApiError, HttpError, reply } from 'postern';
 import { createApp, createRecorder, expectFailures, serve } from '../support/serve.js';
 
 test('the log of a request carries its id', async () => {
@@ -23,4 +23,14 @@ test.for<[string, ApiError | HttpError, string]>([
   });
   await app.request('/');
   expect(logger.entries.map((entry) => entry.level)).toEqual([level]);
+});
+
+test.for([reply('gone', { status: 404 }), new Response('gone', { status: 404 })])('a thrown %o has its remedy in the log', async (thrown) => {
+  const logger = createRecorder();
+  const app = expectFailures(createApp({ logger }), 500).get('/', () => {
+    throw thrown;
+  });
+  expect((await app.request('/')).status).toBe(500);
+  expect(logger.entries.map(({ object }) => object))
+    .toEqual([expect.objectContaining({ err: 'a reply was thrown; return it, or throw an ApiError' })]);
 });
