@@ -327,7 +327,7 @@ export class Connection<Handling> implements Carrier, Sending {
   /** Nobody can receive the reply to this request any more. */
   #leave(exchange: Exchange<Handling>): void {
     // A handler that has written its reply whole, by `ctx.raw`, may still run; its client had no reason to stay.
-    if (exchange.res.writableFinished || !exchange.move('leave')) return;
+    if (exchange.isWritten || !exchange.move('leave')) return;
     exchange.outgoing = null;
     exchange.inContext(() => {
       this.#parts.answering.gone(exchange);

@@ -63,6 +63,8 @@ export class Exchange<Handling = unknown> {
   outgoing: Outgoing | null = null;
   /** `exposed`: the handler has `req` and `res` of node:http (`ctx.raw`); `piped`: something was piped to `res`. */
   raw: 'unused' | 'exposed' | 'piped' = 'unused';
+  /** Whether the connection was closed while the reply waited for its client, although node:http calls it finished. */
+  isTorn = false;
   /** Whether it outlived the time limit of a drain, which then has closed its connection. */
   isCutByDrain = false;
   /** Called before each head, once a handler may write it itself (`ctx.raw`), with its status. */
@@ -120,9 +122,14 @@ export class Exchange<Handling = unknown> {
     return raw === 'piped' || res.headersSent || res.destroyed || res.writableEnded;
   }
 
+  /** Whether the whole reply is with the kernel. */
+  get isWritten(): boolean {
+    return this.res.writableFinished && !this.isTorn;
+  }
+
   /** Whether the reply broke off: the client has disconnected, or the handler has destroyed the reply. */
   get isCut(): boolean {
-    return this.res.destroyed && !this.res.writableFinished;
+    return this.res.destroyed && !this.isWritten;
   }
 
   /** Keeps the async context of the request for later: the context in which node:http emitted it. */

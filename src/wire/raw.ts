@@ -15,6 +15,10 @@ export function exposeRaw(exchange: Exchange): void {
   res.once('pipe', () => {
     exchange.raw = 'piped';
   });
+  // node:http of Node.js 20 and 22 says so even if the connection was closed with bytes still to be sent.
+  res.prependOnceListener('finish', () => {
+    exchange.isTorn = req.socket.destroyed;
+  });
   frameWell(exchange);
   exchange.carrier.watch();
   if (body?.awaitsContinue) beforeFirstRead(req, () => body.beginReading());

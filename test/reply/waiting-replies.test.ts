@@ -58,7 +58,9 @@ test('sendTimeout spares a mounted listener and a handler whose own source is sl
   expect(await (await fetch((await serve(app)).url)).text()).toBe('ab');
 });
 
-test.for(['bytes', 'a stream'])('a reply of %s that sendTimeout cuts is counted as 499, and its signal aborts', async (name) => {
+test.for(
+  ['bytes', 'a stream', 'ctx.raw'],
+)('a reply of %s that sendTimeout cuts is counted as 499, and its signal aborts', async (name) => {
   let aborted = 0;
   const app = createApp({ sendTimeout: 300 }).get('/', (ctx) => {
     ctx.signal.addEventListener('abort', () => (aborted += 1));
