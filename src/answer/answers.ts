@@ -184,7 +184,7 @@ export class Answers implements Answering<Context> {
     if (handling !== null) {
       handling.hasFailed = false;
       handling.errorCode = error.errorCode.name;
-      if (status >= 400 && handling.trace !== null) failTrace(handling.trace, thrown, error.errorCode);
+      if (status >= 400 && handling.trace !== null) failTrace(handling.trace, thrown, error.errorCode, status);
     }
     const logger = handling === null ? this.options.logger : Context.loggerOf(handling);
     logFailure(logger, this.options.story, { error, thrown, statusCode: status, req, id, method, handling });

@@ -90,9 +90,9 @@ export interface RequestTraceMessage {
   readonly trace: TraceSpan;
   /** The matched route; null for a 404, a 405 and the like. */
   readonly route: MatchedRoute | null;
-  /** The thrown value, from the event `error` on. */
+  /** The thrown value of a reply with a status of 500 or more, from the event `error` on. */
   error?: unknown;
-  /** The code in the error body, from the event `error` on. */
+  /** The code in the error body, at the last event. */
   errorCode?: ErrorCode;
   /** From the last event on: `end`, or `asyncEnd` where the handler returned a promise. */
   statusCode?: number;

@@ -23,9 +23,10 @@ export function suspendTrace(trace: RequestTrace): void {
   channel.end.publish(trace.message);
 }
 
-/** Publishes `error`. */
-export function failTrace({ message }: RequestTrace, error: unknown, errorCode: ErrorCode): void {
-  channel.error.publish(Object.assign(message, { error, errorCode }));
+/** Notes the code of an error reply, and publishes `error` if the service is at fault: a 404 is not a failure of it. */
+export function failTrace({ message }: RequestTrace, error: unknown, errorCode: ErrorCode, status: number): void {
+  message.errorCode = errorCode;
+  if (status >= 500) channel.error.publish(Object.assign(message, { error }));
 }
 
 /** Publishes `end`, or `asyncStart` and `asyncEnd`. */
