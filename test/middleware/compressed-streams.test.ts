@@ -9,8 +9,9 @@ import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { createRequire } from 'node:module';
 import { Readable } from 'node:stream';
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
-import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import {
+  brotliCompressSync, createBrotliDecompress, createGunzip, createInflate, deflateSync, gzipSync,
+} from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { connect, reply, type ConnectMiddleware, type HandlerResult } from 'postern';
 import { activeTasksOf, createApp, createRecorder, serve } from '../support/serve.js';
