@@ -77,11 +77,12 @@ export type Sends<Handles extends AnyFunction, R = undefined> = (
  * `Handles` is the type of the function itself: a result that cannot be sent makes it a message.
  */
 // The check is beside the function: in its result, it would hide literals. It reads `Handles`, because the compiler
-// takes a spread promise for a promise, and the promised value for `Result`.
+// takes a spread promise for a promise, and the promised value for `Result`. No value is both a literal and a function:
+// it makes compilers before TypeScript 6.0 keep the literal of `() => 'a'`, which would become a string.
 export type EndpointHandler<Path, P, Q, H, B, R, Result = ResultOf<R>, Handles = unknown> = ((
   ctx: Context<Path>,
   input: HandlerInput<P, Q, H, B>,
-) => Result | Promise<Result> | ([R] extends [undefined] ? unknown : never)) &
+) => Result | Promise<Result> | (('' | 0 | true) & AnyFunction) | ([R] extends [undefined] ? unknown : never)) &
   // For the type that a wrapper should return, a compiler before TypeScript 5.9 puts `never` in place of the handler.
   ([Handles] extends [(...args: never[]) => never]
     ? unknown
