@@ -54,7 +54,7 @@ export function logFailure(logger: Logger, story: Story, failure: Failure): void
   );
 }
 
-/** What a line says was thrown: a reply has no stack, and its members would not say what to do. */
+/** The thrown value, for a line: a reply has no stack, and its members would not say what to do. */
 function reasonOf(thrown: unknown): unknown {
   try {
     if (thrown instanceof Reply || isResponse(thrown)) return 'a reply was thrown; return it, or throw an ApiError';
