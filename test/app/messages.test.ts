@@ -1,7 +1,8 @@
 /** Messages for mistakes: what is wrong, where, and what to write instead. */
 
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer as createNetServer, type AddressInfo } from 'node:net';
+import express from 'express';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { ApiError, reply, Registry, type Context, type Middleware, type Postern } from 'postern';
 import { collectDefaultMetrics } from 'postern/metrics';
@@ -85,6 +86,8 @@ const TWICE: Readonly<Record<string, (app: Postern, server: Server) => Postern>>
 test.for<[() => unknown, string]>([
   [() => new Registry().expose('json' as never), `the format of expose() is "json"; give 'text' or 'openmetrics'`],
   [() => createApp().attach(5 as never), 'attach() takes a server of node:http, not 5'],
+  [() => createApp().attach(createNetServer() as never), 'attach() takes a server of node:http, not an object'],
+  [() => createApp().attach(express() as never), 'attach() takes a server of node:http, not a function'],
   ...Object.values(TWICE).map((attach): [() => unknown, string] => [
     () => attach(createApp(), createServer()),
     'attach() got a server that serves this application already, so that each handler would run twice; ' +
