@@ -31,9 +31,12 @@ for (const [routes, handler] of [[JSON.parse(open), publicFacing(echo)], [JSON.p
   }
 }
 if (extras !== '') {
+  const held = [];
+  const untilReleased = () => new Promise((resolve) => held.push(resolve));
+  app.get('/extra/release', publicFacing(() => held.splice(0).forEach((release) => release())));
   app.get('/extra/stream', publicFacing(async function* () {
     yield 'first\n';
-    await wait(400);
+    await untilReleased();
     yield 'last\n';
   }));
   app.get('/extra/slow', publicFacing(async () => {
@@ -51,7 +54,7 @@ if (extras !== '') {
   app.get('/extra/connections', publicFacing(() => String(connections)));
   app.get('/extra/parts', publicFacing(() => reply(Readable.from((async function* () {
     yield 'first';
-    await wait(400);
+    await untilReleased();
     yield 'last!';
   })()), { headers: { 'content-length': '10' } })));
   app.get('/extra/large', publicFacing(async function* () {
