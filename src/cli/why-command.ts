@@ -65,7 +65,8 @@ async function ask(given: string): Promise<Asked> {
   const clients = clientsOf(root);
   const read = async (path: string): Promise<string> => {
     const response = await clients.client(service).fetch(`/${service}/${path}`, { signal });
-    if (!response.ok) throw new Error(`${path} answered ${response.status}; give the URL of the monitor listener`);
+    const remedy = 'give http://host:port/<service>/ of the monitor listener, with the name of its service';
+    if (!response.ok) throw new Error(`${path} answered ${response.status}; ${remedy}`);
     return response.text();
   };
   try {

@@ -50,6 +50,17 @@ test('it names the service and the route at the end of the failing calls, with t
   });
 });
 
+test.for(['shop', 'public'])('the URL of another service, or of another listener, has its remedy (%s)', async (which) => {
+  const { url, monitor } = await start('billing', [], () => undefined);
+  const wrong = which === 'shop' ? monitor.replace('/billing/', '/shop/') : `${url}/billing/`;
+  expect(await runCommand(['why', wrong])).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: `postern: no service answered: ${wrong}: requests/ answered 404; ` +
+      'give http://host:port/<service>/ of the monitor listener, with the name of its service\n',
+  });
+});
+
 test('it names the instance, if the others of its service do not fail', async () => {
   const bad = await start('billing', [], (app) => app.get('/', () => { throw new Error('boom'); }));
   const good = await start('billing', [], (app) => app.get('/', () => 'fine'));
