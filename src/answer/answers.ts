@@ -102,8 +102,7 @@ export class Answers implements Answering<Context> {
   }
 
   gone({ handling }: Exchange<Context>): void {
-    const { admission = null } = handling ?? {};
-    if (admission !== null) leave(admission);
+    if (handling?.admission) leave(handling.admission);
   }
 
   settled(exchange: Exchange<Context>, status: number): void {

@@ -123,11 +123,10 @@ export class WireServer<Handling> {
 
   /** Lets this listener answer all that a server receives, and refuse the upgrades that the public may not make. */
   attach(server: Server, { scope }: ScopeOptions): void {
-    const isEmitter = typeof server?.on === 'function';
-    if (isEmitter && 'updateSettings' in server)
+    if ('updateSettings' in Object(server))
       throw new TypeError('attach() takes a server of node:http or node:https, not of node:http2; use app.handler');
     // An application of Express and a server of node:net have listeners, too, and would never call these.
-    if (!isEmitter || !('maxHeadersCount' in server))
+    if (!('maxHeadersCount' in Object(server)))
       throw new TypeError(`attach() takes a server of node:http, not ${show(server)}`);
     if (this.#attached.has(server) || server.listeners('request').includes(this.handle))
       throw new TypeError(
