@@ -30,7 +30,7 @@ export function formatHeader({ services }: Plan): string {
   const counts = services.map((one) => `${titleOf(one)}: ${one.routes.length} of ${one.router.routes.length}`);
   return `# Public routes of ${counts.join(', ')}.
 # Written by Postern; change the routes and write it anew. The service decides which requests it serves: the header
-# X-Postern-Scope tells it that a request is from the public. The paths here only find the service.`;
+# X-Postern-Scope marks a request as one from the public. The paths here only find the service.`;
 }
 
 /** Names a service for a comment: `billing below /billing`. */
