@@ -50,9 +50,9 @@ test('it names the service and the route at the end of the failing calls, with t
   });
 });
 
-test.for(['shop', 'public'])('the URL of another service, or of another listener, has its remedy (%s)', async (which) => {
+test.for(['service', 'listener'])('the URL of another %s has its remedy', async (other) => {
   const { url, monitor } = await start('billing', [], () => undefined);
-  const wrong = which === 'shop' ? monitor.replace('/billing/', '/shop/') : `${url}/billing/`;
+  const wrong = other === 'service' ? monitor.replace('/billing/', '/shop/') : `${url}/billing/`;
   expect(await runCommand(['why', wrong])).toEqual({
     code: 2,
     stdout: '',

@@ -25,7 +25,10 @@ test.for<[string, ApiError | HttpError, string]>([
   expect(logger.entries.map((entry) => entry.level)).toEqual([level]);
 });
 
-test.for([reply('gone', { status: 404 }), new Response('gone', { status: 404 })])('a thrown %o has its remedy in the log', async (thrown) => {
+test.for([
+  ['Reply', reply('gone', { status: 404 })],
+  ['Response', new Response('gone', { status: 404 })],
+] as const)('a thrown %s has its remedy in the log', async ([, thrown]) => {
   const logger = createRecorder();
   const app = expectFailures(createApp({ logger }), 500).get('/', () => {
     throw thrown;

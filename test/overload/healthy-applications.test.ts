@@ -273,7 +273,7 @@ test('a pool that is asked for twice its capacity keeps answering, and what it r
   expect((await app.request('/users/ping/')).status).toBe(200);
 });
 
-test('a stream that a handler writes to ctx.raw is not counted as waiting work, behind middleware of Express either', async () => {
+test('a stream that a handler writes to ctx.raw does not count as work, also with middleware of Express', async () => {
   const inFlight: unknown[] = [];
   const warn = (entry: object): void => {
     if ('requests_in_flight' in entry) inFlight.push(entry.requests_in_flight);
